@@ -182,96 +182,6 @@ void kiln_tuner_job_prepared(kiln_tuner_job *job, const kiln_tuner_event *event)
 
 /* ---- The end ---- */
 
-static uint32_t measured(const kiln_tuner_job *job) {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < job->task_count; i++) count += job->task[i].done;
-    return count;
-}
-
-uint32_t kiln_tuner_job_expects(const kiln_tuner_job *job, const kiln_tuner_job_task *task) {
-    uint32_t open = 0, own = task->next_propose - task->missing;
-    for (uint32_t i = 0; i < job->task_count; i++) open += !job->task[i].closed;
-    if (task->closed || open == 0 || job->budget == UINT64_MAX) return own;
-    uint64_t rest = job->budget - KILN_MIN(job->proposed, job->budget), before = 0;
-    for (const kiln_tuner_job_task *other = job->task; other < task; other++)
-        before += !other->closed;
-    return own + (uint32_t)(rest / open + (before < rest % open));
-}
-
-static kiln_msg_task_state state_of(const kiln_tuner_job *job, const kiln_tuner_job_task *task) {
-    return (kiln_msg_task_state){
-        .key = task->given.key,
-        .op = task->given.op,
-        .weight = task->given.weight,
-        .planned = KILN_MAX(kiln_tuner_job_expects(job, task), task->done),
-        .done = task->done,
-        .failed = task->failed,
-        .best_ns = task->best_ns,
-        .default_ns = task->given.default_ns,
-        .flops = task->given.flops,
-        .raced = task->raced,
-        .rest = task->rest,
-        .gain_low = task->gain_low,
-    };
-}
-
-/* Tasks that were given up, as many as a message may tell. */
-static uint32_t faults_of(const kiln_tuner_job *job, kiln_msg_task_fault **out_fault) {
-    kiln_msg_task_fault *fault =
-        KILN_ARENA_ARRAY(&job->tuner->actions->arena, kiln_msg_task_fault, KILN_MESSAGES_FAULTS);
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < job->task_count && count < KILN_MESSAGES_FAULTS; i++)
-        if (job->task[i].error)
-            fault[count++] =
-                (kiln_msg_task_fault){job->task[i].given.key, kiln_str_from(job->task[i].error)};
-    *out_fault = fault;
-    return count;
-}
-
-static void send_done(kiln_tuner_job *job) {
-    kiln_tuner *t = job->tuner;
-    kiln_message done = {
-        .type = KILN_MSG_JOB_DONE,
-        .job_done = {.job = kiln_str_from(job->id),
-                     .code = job->code,
-                     .text = kiln_str_slice(kiln_str_from(job->text), 0, KILN_MESSAGES_PROSE),
-                     .records = job->records,
-                     .trials = measured(job),
-                     .wall_ms = (t->now_ns - job->began_ns) / UINT64_C(1000000)},
-    };
-    kiln_msg_task_state *states =
-        KILN_ARENA_ARRAY(&t->actions->arena, kiln_msg_task_state, job->task_count);
-    for (uint32_t i = 0; i < job->task_count; i++) states[i] = state_of(job, &job->task[i]);
-    done.job_done.tasks.item = states;
-    done.job_done.tasks.count = job->task_count;
-    done.job_done.faults.count = faults_of(job, &done.job_done.faults.item);
-    kiln_tuner_send(t, &done);
-    job->again_ns = t->now_ns + KILN_TUNER_RESEND_NS;
-}
-
-static void end_job(kiln_tuner_job *job) {
-    job->state = KILN_TUNER_JOB_ENDED;
-    send_done(job);
-}
-
-/* Records under way are awaited; everything else is dropped. */
-void kiln_tuner_job_stop(kiln_tuner_job *job, kiln_code code, kiln_str text) {
-    if (job->state > KILN_TUNER_JOB_RUNNING) return;
-    job->code = code;
-    job->text = kiln_str_dup(&job->arena, text);
-    if (job->state == KILN_TUNER_JOB_PREPARING) {
-        end_job(job); /* there is nothing to hand in */
-        return;
-    }
-    job->state = KILN_TUNER_JOB_STOPPING;
-    kiln_tuner_leases_drop(job);
-    for (uint32_t i = job->trial.count; i-- > 0;)
-        if (job->trial.data[i]->state != KILN_TRIAL_RECORDING)
-            kiln_tuner_trial_remove(job, job->trial.data[i]);
-    kiln_tuner_count_stored(job);
-    kiln_tuner_finals_give_up(job);
-}
-
 static void export(kiln_tuner_job *job) {
     kiln_tuner_leases_drop(job);
     job->state = KILN_TUNER_JOB_EXPORTING;
@@ -285,7 +195,7 @@ void kiln_tuner_job_exported(kiln_tuner_job *job, const kiln_tuner_event *event)
             job->code = event->code ? event->code : KILN_INTERNAL;
             job->text = kiln_str_dup(&job->arena, kiln_str_from(event->failure));
         }
-        end_job(job);
+        kiln_tuner_job_end(job);
         return;
     }
     job->records = event->digest;
@@ -297,7 +207,7 @@ void kiln_tuner_job_records_uploaded(kiln_tuner_job *job, const kiln_tuner_event
     if (job->state != KILN_TUNER_JOB_UPLOADING || !kiln_digest_equal(&job->records, &event->digest))
         return;
     if (!event->failure) {
-        end_job(job);
+        kiln_tuner_job_end(job);
     } else if (++job->upload_failures < KILN_TUNER_UPLOADS_MAX) {
         job->again_ns = job->tuner->now_ns + KILN_TUNER_RETRY_NS;
     } else {
@@ -306,7 +216,7 @@ void kiln_tuner_job_records_uploaded(kiln_tuner_job *job, const kiln_tuner_event
             job->code = event->code ? event->code : KILN_INTERNAL;
             job->text = kiln_str_dup(&job->arena, kiln_str_from(event->failure));
         }
-        end_job(job);
+        kiln_tuner_job_end(job);
     }
 }
 
@@ -367,19 +277,12 @@ static void send_event(kiln_tuner_job *job) {
     event.job_event.tasks.item = states;
     for (uint32_t i = 0; i < job->task_count; i++) {
         if (!job->task[i].changed) continue;
-        states[event.job_event.tasks.count++] = state_of(job, &job->task[i]);
+        states[event.job_event.tasks.count++] = kiln_tuner_task_state_of(job, &job->task[i]);
         job->task[i].changed = false;
     }
-    event.job_event.faults.count = faults_of(job, &event.job_event.faults.item);
+    event.job_event.faults.count = kiln_tuner_faults_of(job, &event.job_event.faults.item);
     job->event_ns = t->now_ns + KILN_TUNER_EVENT_NS;
     kiln_tuner_send(t, &event);
-}
-
-uint64_t kiln_tuner_job_end_ns(const kiln_tuner_job *job) {
-    double budget_ns = job->spec.seconds * 1e9;
-    /* A budget beyond what the clock can tell is none. */
-    if (budget_ns <= 0 || budget_ns > 9e18) return UINT64_MAX;
-    return job->began_ns + (uint64_t)budget_ns;
 }
 
 /* When only finals are left time for. */
@@ -424,7 +327,7 @@ void kiln_tuner_job_tick(kiln_tuner_job *job) {
         kiln_tuner_upload(t, &job->records);
         break;
     case KILN_TUNER_JOB_ENDED:
-        if (again) send_done(job);
+        if (again) kiln_tuner_job_send_done(job);
         break;
     }
 }

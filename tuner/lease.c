@@ -46,28 +46,6 @@ static uint32_t in_flight(const kiln_tuner_job *job, const kiln_tuner_lease *lea
     return count;
 }
 
-static void remove_lease(kiln_tuner_job *job, kiln_tuner_lease *lease) {
-    for (uint32_t i = 0; i < job->lease.count; i++) {
-        if (job->lease.data[i] != lease) continue;
-        memmove(&job->lease.data[i], &job->lease.data[i + 1],
-                (--job->lease.count - i) * sizeof lease);
-        break;
-    }
-    kiln_arena_deinit(&lease->arena);
-    kiln_free(lease);
-}
-
-static void release(kiln_tuner_job *job, kiln_tuner_lease *lease) {
-    kiln_message message = {.type = KILN_MSG_LEASE_RELEASE,
-                            .lease_release = {.lease = lease->lease, .request = lease->request}};
-    kiln_tuner_send(job->tuner, &message);
-    remove_lease(job, lease);
-}
-
-void kiln_tuner_leases_drop(kiln_tuner_job *job) {
-    while (job->lease.count) release(job, job->lease.data[0]);
-}
-
 /* ---- Asking ---- */
 
 /* Whether a lease of that board can take more trials. */
@@ -132,7 +110,7 @@ static void ask_for_boards(kiln_tuner_job *job) {
         kiln_tuner_lease *lease = job->lease.data[i];
         bool waiting = lease->lease == 0;
         if (waiting && need == 0) {
-            release(job, lease);
+            kiln_tuner_lease_release(job, lease);
             continue;
         }
         useful += waiting || lease->sent < lease->grant.trials;
@@ -326,7 +304,7 @@ static void look_after(kiln_tuner_job *job, kiln_tuner_lease *lease) {
     keep_busy(job, lease);
     if (is_silent(job, lease)) {
         uint64_t number = lease->lease;
-        release(job, lease);
+        kiln_tuner_lease_release(job, lease);
         take_back_trials(job, number, false);
         return;
     }
@@ -342,7 +320,7 @@ static void look_after(kiln_tuner_job *job, kiln_tuner_lease *lease) {
     if (!lease->idle_since_ns) lease->idle_since_ns = t->now_ns;
     bool used_up = lease->sent >= lease->grant.trials;
     bool idle = is_surplus(job) && t->now_ns - lease->idle_since_ns >= KILN_TUNER_IDLE_NS;
-    if (used_up || idle) release(job, lease);
+    if (used_up || idle) kiln_tuner_lease_release(job, lease);
 }
 
 void kiln_tuner_leases_advance(kiln_tuner_job *job) {
@@ -392,7 +370,7 @@ void kiln_tuner_on_lost(kiln_tuner *t, const kiln_msg_lease_lost *lost) {
     kiln_tuner_job *job = NULL;
     kiln_tuner_lease *lease = find_lease(t, lost->lease, &job);
     if (!lease) return;
-    remove_lease(job, lease);
+    kiln_tuner_lease_remove(job, lease);
     take_back_trials(job, lost->lease, lost->code == KILN_UNAVAILABLE);
 }
 

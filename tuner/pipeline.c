@@ -6,24 +6,6 @@
 #include "base/macros.h"
 #include "tuner/state.h"
 
-kiln_tuner_trial *kiln_tuner_trial_find(kiln_tuner_job *job, uint32_t task, uint32_t index) {
-    for (uint32_t i = 0; i < job->trial.count; i++)
-        if (job->trial.data[i]->task == task && job->trial.data[i]->index == index)
-            return job->trial.data[i];
-    return NULL;
-}
-
-void kiln_tuner_trial_remove(kiln_tuner_job *job, kiln_tuner_trial *trial) {
-    for (uint32_t i = 0; i < job->trial.count; i++) {
-        if (job->trial.data[i] != trial) continue;
-        memmove(&job->trial.data[i], &job->trial.data[i + 1],
-                (--job->trial.count - i) * sizeof trial);
-        break;
-    }
-    kiln_free((char *)trial->trace.data);
-    kiln_free(trial);
-}
-
 /* ---- Proposing and observing ---- */
 
 /* Judgements change nothing of what is proposed. */
@@ -112,36 +94,6 @@ static bool observe(kiln_tuner_job *job) {
     return true;
 }
 
-/* Whether it may be the best. */
-static bool count(kiln_tuner_job_task *task, kiln_outcome outcome, bool raced, double median_ns) {
-    bool ok = outcome == KILN_OUTCOME_OK;
-    task->done++;
-    task->failed += !ok;
-    task->raced += raced;
-    task->changed = true;
-    if (!ok || raced || median_ns <= 0) return false;
-    kiln_tuner_race_take(&task->race, median_ns);
-    kiln_tuner_best_take(task, median_ns);
-    return true;
-}
-
-static void count_result(kiln_tuner_job *job, const kiln_tuner_trial *trial) {
-    kiln_tuner_job_task *task = &job->task[trial->task];
-    if (count(task, trial->outcome, trial->raced, trial->median_ns) && trial->is_default)
-        task->given.default_ns = trial->median_ns;
-}
-
-void kiln_tuner_count_stored(kiln_tuner_job *job) {
-    for (uint32_t i = 0; i < job->task_count; i++) {
-        kiln_tuner_job_task *task = &job->task[i];
-        for (uint32_t index = 0; index < task->stored_end; index++) {
-            kiln_tuner_stored *stored = &task->stored[index];
-            if (stored->have) count(task, stored->outcome, stored->raced, stored->median_ns);
-            stored->have = false;
-        }
-    }
-}
-
 static void keep_trace(kiln_tuner_trial *trial, kiln_str trace) {
     char *data = kiln_alloc(KILN_MAX(trace.size, 1));
     if (trace.size) memcpy(data, trace.data, trace.size);
@@ -171,7 +123,7 @@ void kiln_tuner_trial_proposed(kiln_tuner_job *job, const kiln_tuner_event *even
     trial->raced = task->stored[trial->index].raced;
     trial->state = KILN_TRIAL_RECORDED;
     task->stored[trial->index].have = false;
-    count_result(job, trial);
+    kiln_tuner_count_result(job, trial);
 }
 
 bool kiln_tuner_pipeline_is_done(const kiln_tuner_job *job) { return count_trials(job) == 0; }
@@ -232,21 +184,6 @@ void kiln_tuner_reference_made(kiln_tuner_job *job, const kiln_tuner_event *even
     }
     task->reference = (kiln_tuner_blob){KILN_TUNER_BLOB_HERE, event->artefact};
     task->program = (kiln_tuner_blob){KILN_TUNER_BLOB_HERE, event->program};
-}
-
-static uint32_t count_busy(const kiln_tuner_job *job) {
-    uint32_t busy = 0;
-    for (uint32_t i = 0; i < job->trial.count; i++)
-        busy += job->trial.data[i]->state == KILN_TRIAL_BUILDING;
-    for (uint32_t i = 0; i < job->task_count; i++)
-        busy += job->task[i].reference.state == KILN_TUNER_BLOB_MAKING;
-    return busy;
-}
-
-uint32_t kiln_tuner_builds_busy(const kiln_tuner *t) {
-    uint32_t busy = 0;
-    for (uint32_t j = 0; j < t->job.count; j++) busy += count_busy(t->job.data[j]);
-    return busy;
 }
 
 /* The oldest candidate that waits for it, after its task's reference. */
@@ -433,7 +370,7 @@ void kiln_tuner_trial_recorded(kiln_tuner_job *job, const kiln_tuner_event *even
         return;
     }
     trial->state = KILN_TRIAL_RECORDED;
-    count_result(job, trial);
+    kiln_tuner_count_result(job, trial);
     if (job->state == KILN_TUNER_JOB_STOPPING) kiln_tuner_trial_remove(job, trial);
 }
 

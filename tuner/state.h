@@ -1,5 +1,5 @@
-/* What the tuner's step holds, shared by step.c, job.c, pipeline.c, recipes.c, turns.c, finalist.c
- * and lease.c and nobody else. */
+/* What the tuner's step holds, shared by its files and nobody else. Each calls only those whose
+ * functions stand before its own: there are no circles. */
 #ifndef KILN_TUNER_STATE_H
 #define KILN_TUNER_STATE_H
 
@@ -176,7 +176,7 @@ struct kiln_tuner {
     kiln_tuner_actions *actions;
 };
 
-/* step.c */
+/* effects.c */
 kiln_tuner_action *kiln_tuner_act(kiln_tuner *t, kiln_tuner_action_kind kind);
 /* An action that names the job (and the trial, when not NULL). */
 kiln_tuner_action *kiln_tuner_act_on(kiln_tuner_job *job, kiln_tuner_action_kind kind,
@@ -186,71 +186,19 @@ void kiln_tuner_send(
     const kiln_message *message); /* deep copy; dropped when there is no connection */
 void kiln_tuner_upload(kiln_tuner *t, const kiln_digest *digest);
 
-/* job.c */
-void kiln_tuner_job_assign(kiln_tuner *t, const kiln_msg_job_assign *assign);
-void kiln_tuner_job_prepared(kiln_tuner_job *job, const kiln_tuner_event *event);
-void kiln_tuner_job_exported(kiln_tuner_job *job, const kiln_tuner_event *event);
-void kiln_tuner_job_records_uploaded(kiln_tuner_job *job, const kiln_tuner_event *event);
-/* Stops measuring; what is recorded is handed in with this end. The first end counts. */
-void kiln_tuner_job_stop(kiln_tuner_job *job, kiln_code code, kiln_str text);
-/* Frees it. `end`: how it ended; an open state where it goes on elsewhere. */
-void kiln_tuner_job_forget(kiln_tuner_job *job, kiln_job_state end);
-/* How it ended here; an open state: it did not. */
-kiln_job_state kiln_tuner_job_end_of(const kiln_tuner_job *job);
-/* Another tuner claimed it: it begins anew. */
-void kiln_tuner_job_claim_lost(kiln_tuner_job *job);
-void kiln_tuner_job_tick(kiln_tuner_job *job);
-void kiln_tuner_job_reconnected(kiln_tuner_job *job);
-uint64_t kiln_tuner_job_next_ns(const kiln_tuner_job *job);
+/* job_parts.c */
+kiln_tuner_trial *kiln_tuner_trial_find(kiln_tuner_job *job, uint32_t task, uint32_t index);
+void kiln_tuner_trial_remove(kiln_tuner_job *job, kiln_tuner_trial *trial);
+/* Candidates and references that builders have, over all jobs. */
+uint32_t kiln_tuner_builds_busy(const kiln_tuner *t);
+void kiln_tuner_lease_remove(kiln_tuner_job *job, kiln_tuner_lease *lease);
+/* Tells the tracker, and removes it; `drop`: all of the job. */
+void kiln_tuner_lease_release(kiln_tuner_job *job, kiln_tuner_lease *lease);
+void kiln_tuner_leases_drop(kiln_tuner_job *job);
 /* When its time is up; UINT64_MAX: never. */
 uint64_t kiln_tuner_job_end_ns(const kiln_tuner_job *job);
 /* Trials that a task is expected to get: those that it had, and its part of the rest. */
 uint32_t kiln_tuner_job_expects(const kiln_tuner_job *job, const kiln_tuner_job_task *task);
-
-/* recipes.c */
-bool kiln_tuner_board_builds(const kiln_tuner *t, const kiln_tuner_lease *lease);
-/* Whether the board is to build candidates itself now: it can, our builders have all that they can
- * take, and it would soon wait. `in_flight`: trials that it has. */
-bool kiln_tuner_wants_recipes(const kiln_tuner_job *job, const kiln_tuner_lease *lease,
-                              uint32_t in_flight);
-/* Whether the trial can go to such a board. */
-bool kiln_tuner_recipe_is_ready(const kiln_tuner_job *job, const kiln_tuner_trial *trial);
-/* Of a trial that is sent by recipe. */
-kiln_msg_recipe kiln_tuner_recipe_of(const kiln_tuner_job *job, const kiln_tuner_trial *trial);
-/* Tells the client, once, that nothing happens before a board comes that builds; and when. */
-void kiln_tuner_tell_lonely(kiln_tuner_job *job);
-uint64_t kiln_tuner_lonely_ns(const kiln_tuner_job *job);
-/* Whether the trial waits for its task's blobs to be with the tracker, so that it can go. */
-bool kiln_tuner_recipe_is_wanted(const kiln_tuner_job *job, const kiln_tuner_trial *trial);
-
-/* pipeline.c */
-/* Nothing of the task can be measured: its trials are dropped, and others may have them. The job
- * goes on while it has another task, else it stops with this end. */
-void kiln_tuner_task_give_up(kiln_tuner_job *job, uint32_t task, kiln_code code, kiln_str text);
-/* Candidates and references that builders have, over all jobs. */
-uint32_t kiln_tuner_builds_busy(const kiln_tuner *t);
-/* Proposes, observes, builds and uploads whatever can be. */
-void kiln_tuner_pipeline_advance(kiln_tuner_job *job);
-void kiln_tuner_builds_start(kiln_tuner *t);
-void kiln_tuner_reference_made(kiln_tuner_job *job, const kiln_tuner_event *event);
-void kiln_tuner_trial_proposed(kiln_tuner_job *job, const kiln_tuner_event *event);
-void kiln_tuner_trial_built(kiln_tuner_job *job, const kiln_tuner_event *event);
-void kiln_tuner_trial_uploaded(kiln_tuner_job *job, const kiln_tuner_event *event);
-void kiln_tuner_trial_recorded(kiln_tuner_job *job, const kiln_tuner_event *event);
-/* Records an end that no board told. */
-void kiln_tuner_trial_fail(kiln_tuner_job *job, kiln_tuner_trial *trial, kiln_outcome outcome,
-                           const char *text);
-/* It was sent and has to go again: with its artefact, or it is built anew. */
-void kiln_tuner_trial_requeue(kiln_tuner_trial *trial);
-/* Its blobs must be (made sure to be) with the tracker again. */
-void kiln_tuner_trial_reupload(kiln_tuner_job *job, kiln_tuner_trial *trial);
-kiln_tuner_trial *kiln_tuner_trial_find(kiln_tuner_job *job, uint32_t task, uint32_t index);
-void kiln_tuner_trial_remove(kiln_tuner_job *job, kiln_tuner_trial *trial);
-/* Counts what an earlier run recorded and this one does not come to propose any more. */
-void kiln_tuner_count_stored(kiln_tuner_job *job);
-/* Takes back what no board has: there is no more time for trials. */
-void kiln_tuner_drop_unsent(kiln_tuner_job *job);
-bool kiln_tuner_pipeline_is_done(const kiln_tuner_job *job);
 
 /* finalist.c */
 /* A time of a task that was measured alone: it may be the best until a final says otherwise. */
@@ -278,10 +226,64 @@ bool kiln_tuner_final_is_disturbed(const kiln_tuner_job *job, const kiln_tuner_t
 /* It is recorded, or given up: what was known before stands. Frees the trial. */
 void kiln_tuner_final_end(kiln_tuner_job *job, kiln_tuner_trial *trial);
 
+/* job_end.c */
+/* Counts the result of a trial, or those that an earlier run recorded and this one does not come to
+ * propose any more. */
+void kiln_tuner_count_result(kiln_tuner_job *job, const kiln_tuner_trial *trial);
+void kiln_tuner_count_stored(kiln_tuner_job *job);
+/* Views into the job. */
+kiln_msg_task_state kiln_tuner_task_state_of(const kiln_tuner_job *job,
+                                             const kiln_tuner_job_task *task);
+/* Tasks that were given up, as many as a message may tell, in the arena of the step. */
+uint32_t kiln_tuner_faults_of(const kiln_tuner_job *job, kiln_msg_task_fault **out_fault);
+void kiln_tuner_job_send_done(kiln_tuner_job *job);
+/* There is nothing more to do for it: tells so. */
+void kiln_tuner_job_end(kiln_tuner_job *job);
+/* Stops measuring; what is recorded is handed in with this end. The first end counts. */
+void kiln_tuner_job_stop(kiln_tuner_job *job, kiln_code code, kiln_str text);
+
+/* recipes.c */
+bool kiln_tuner_board_builds(const kiln_tuner *t, const kiln_tuner_lease *lease);
+/* Whether the board is to build candidates itself now: it can, our builders have all that they can
+ * take, and it would soon wait. `in_flight`: trials that it has. */
+bool kiln_tuner_wants_recipes(const kiln_tuner_job *job, const kiln_tuner_lease *lease,
+                              uint32_t in_flight);
+/* Whether the trial can go to such a board. */
+bool kiln_tuner_recipe_is_ready(const kiln_tuner_job *job, const kiln_tuner_trial *trial);
+/* Of a trial that is sent by recipe. */
+kiln_msg_recipe kiln_tuner_recipe_of(const kiln_tuner_job *job, const kiln_tuner_trial *trial);
+/* Tells the client, once, that nothing happens before a board comes that builds; and when. */
+void kiln_tuner_tell_lonely(kiln_tuner_job *job);
+uint64_t kiln_tuner_lonely_ns(const kiln_tuner_job *job);
+/* Whether the trial waits for its task's blobs to be with the tracker, so that it can go. */
+bool kiln_tuner_recipe_is_wanted(const kiln_tuner_job *job, const kiln_tuner_trial *trial);
+
+/* pipeline.c */
+/* Nothing of the task can be measured: its trials are dropped, and others may have them. The job
+ * goes on while it has another task, else it stops with this end. */
+void kiln_tuner_task_give_up(kiln_tuner_job *job, uint32_t task, kiln_code code, kiln_str text);
+/* Proposes, observes, builds and uploads whatever can be. */
+void kiln_tuner_pipeline_advance(kiln_tuner_job *job);
+void kiln_tuner_builds_start(kiln_tuner *t);
+void kiln_tuner_reference_made(kiln_tuner_job *job, const kiln_tuner_event *event);
+void kiln_tuner_trial_proposed(kiln_tuner_job *job, const kiln_tuner_event *event);
+void kiln_tuner_trial_built(kiln_tuner_job *job, const kiln_tuner_event *event);
+void kiln_tuner_trial_uploaded(kiln_tuner_job *job, const kiln_tuner_event *event);
+void kiln_tuner_trial_recorded(kiln_tuner_job *job, const kiln_tuner_event *event);
+/* Records an end that no board told. */
+void kiln_tuner_trial_fail(kiln_tuner_job *job, kiln_tuner_trial *trial, kiln_outcome outcome,
+                           const char *text);
+/* It was sent and has to go again: with its artefact, or it is built anew. */
+void kiln_tuner_trial_requeue(kiln_tuner_trial *trial);
+/* Its blobs must be (made sure to be) with the tracker again. */
+void kiln_tuner_trial_reupload(kiln_tuner_job *job, kiln_tuner_trial *trial);
+/* Takes back what no board has: there is no more time for trials. */
+void kiln_tuner_drop_unsent(kiln_tuner_job *job);
+bool kiln_tuner_pipeline_is_done(const kiln_tuner_job *job);
+
 /* lease.c */
 /* Asks for boards, sends trials, gives boards back. */
 void kiln_tuner_leases_advance(kiln_tuner_job *job);
-void kiln_tuner_leases_drop(kiln_tuner_job *job); /* all of them, told to the tracker */
 void kiln_tuner_leases_reconnected(kiln_tuner_job *job);
 uint64_t kiln_tuner_leases_next_ns(const kiln_tuner_job *job);
 void kiln_tuner_on_grant(kiln_tuner *t, const kiln_message *message);
@@ -289,5 +291,20 @@ void kiln_tuner_on_lost(kiln_tuner *t, const kiln_msg_lease_lost *lost);
 void kiln_tuner_on_error(kiln_tuner *t, const kiln_msg_error *error);
 void kiln_tuner_on_trial_event(kiln_tuner *t, const kiln_msg_trial_event *event);
 void kiln_tuner_on_result(kiln_tuner *t, const kiln_msg_trial_result *result);
+
+/* job.c */
+void kiln_tuner_job_assign(kiln_tuner *t, const kiln_msg_job_assign *assign);
+void kiln_tuner_job_prepared(kiln_tuner_job *job, const kiln_tuner_event *event);
+void kiln_tuner_job_exported(kiln_tuner_job *job, const kiln_tuner_event *event);
+void kiln_tuner_job_records_uploaded(kiln_tuner_job *job, const kiln_tuner_event *event);
+/* Frees it. `end`: how it ended; an open state where it goes on elsewhere. */
+void kiln_tuner_job_forget(kiln_tuner_job *job, kiln_job_state end);
+/* How it ended here; an open state: it did not. */
+kiln_job_state kiln_tuner_job_end_of(const kiln_tuner_job *job);
+/* Another tuner claimed it: it begins anew. */
+void kiln_tuner_job_claim_lost(kiln_tuner_job *job);
+void kiln_tuner_job_tick(kiln_tuner_job *job);
+void kiln_tuner_job_reconnected(kiln_tuner_job *job);
+uint64_t kiln_tuner_job_next_ns(const kiln_tuner_job *job);
 
 #endif

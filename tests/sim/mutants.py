@@ -62,7 +62,7 @@ MUTANTS = [
     ("stored results are measured again", "tuner/pipeline.c",
      "if (trial->index >= task->stored_end || !task->stored[trial->index].have) return;", "return;"),
     ("trials of a lost lease are forgotten", "tuner/lease.c", "    take_back_trials(job, lost->lease, lost->code == KILN_UNAVAILABLE);\n", ""),
-    ("the end of a job is sent once", "tuner/job.c", "        if (again) send_done(job);\n", ""),
+    ("the end of a job is sent once", "tuner/job.c", "        if (again) kiln_tuner_job_send_done(job);\n", ""),
     ("a failed upload is not repeated", "tuner/pipeline.c", "if (trial->state == KILN_TRIAL_UPLOADING) upload(job, trial);",
      "if (trial->state == KILN_TRIAL_UPLOADING && !trial->upload_failures && !trial->upload_again_ns) upload(job, trial);"),
     ("recipes go to boards of another compiler", "tuner/recipes.c", "kiln_str_is(lease->grant.builds, codegen)",

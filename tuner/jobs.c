@@ -42,38 +42,7 @@ static kiln_shell_job *ticket_use(ticket *t, ticket *out) {
     return kiln_shell_find_job(out->shell, out->job);
 }
 
-kiln_shell_job *kiln_shell_find_job(kiln_shell *shell, uint64_t handle) {
-    for (kiln_shell_job *job = shell->jobs; job; job = job->next)
-        if (job->handle == handle) return job;
-    return NULL;
-}
-
 /* ---- errands --------------------------------------------------------------------------------- */
-
-static void run_errand(void *context) {
-    kiln_shell_errand *e = context;
-    e->run(e);
-}
-
-static void end_errand(void *context) {
-    kiln_shell_errand *e = context;
-    kiln_shell_job *job = e->job;
-    job->at_desk--;
-    if (job->forgotten)
-        kiln_shell_job_destroy(job);
-    else if (e->done)
-        e->done(e);
-    kiln_strbuf_deinit(&e->bytes);
-    kiln_status_free(e->status);
-    kiln_free(e);
-}
-
-void kiln_shell_send_out(const kiln_shell_errand *errand, const char *name) {
-    kiln_shell_errand *e = kiln_alloc(sizeof *e);
-    *e = *errand;
-    e->job->at_desk++;
-    kiln_desk_hand_named(e->job->shell->desk, name, run_errand, end_errand, e);
-}
 
 static kiln_strbuf copy_of(kiln_str bytes) {
     kiln_strbuf copy = {0};
@@ -81,102 +50,11 @@ static kiln_strbuf copy_of(kiln_str bytes) {
     return copy;
 }
 
-static kiln_status take_status(kiln_shell_errand *e) {
-    kiln_status st = e->status;
-    e->status = NULL;
-    return st;
-}
-
 static kiln_str keep(kiln_arena *arena, kiln_str text) {
     return kiln_str_from(kiln_str_dup(arena, text));
 }
 
 /* ---- PREPARE, last: the event ---------------------------------------------------------------- */
-
-/* Results of this job that an earlier run of this tuner committed. */
-static kiln_status find_own_results(kiln_shell_job *job) {
-    kiln_db_filter filter = {.job_id = kiln_str_from(job->identity), .whose = KILN_DB_HERE};
-    kiln_db_record *record = NULL;
-    uint32_t count = 0, used = 0;
-    kiln_arena scratch;
-    kiln_arena_init(&scratch, 0);
-    kiln_status st = kiln_db_records(job->shell->db, &filter, &scratch, &record, &count);
-    kiln_tuner_result *result = KILN_ARENA_ARRAY(&job->arena, kiln_tuner_result, count);
-    int64_t last_wall_ns = (int64_t)job->opened_wall_ns;
-    for (uint32_t i = 0; !st && i < count; i++) {
-        last_wall_ns = KILN_MAX(last_wall_ns, record[i].stored_wall_ns);
-        for (uint32_t t = 0; t < job->task_count; t++) {
-            if (record[i].final || !kiln_str_equal(job->task[t].key, record[i].task_key)) continue;
-            kiln_outcome outcome = KILN_OUTCOME_INFRA;
-            if (!kiln_outcome_find(record[i].outcome, &outcome)) continue;
-            result[used++] = (kiln_tuner_result){.task = t,
-                                                 .index = (uint32_t)record[i].trial_index,
-                                                 .outcome = outcome,
-                                                 .median_ns = record[i].median_ns,
-                                                 .least_ns = record[i].min_ns,
-                                                 .raced = record[i].raced != 0,
-                                                 .peak_flops = record[i].peak_flops,
-                                                 .assembled = kiln_record_assembled(&record[i])};
-        }
-    }
-    kiln_arena_deinit(&scratch);
-    job->stored = result;
-    job->stored_count = used;
-    job->spent_ns = (uint64_t)last_wall_ns - job->opened_wall_ns;
-    return st;
-}
-
-static kiln_tuner_task *list_tasks(kiln_shell_job *job) {
-    kiln_tuner_task *list = KILN_ARENA_ARRAY(&job->arena, kiln_tuner_task, job->task_count);
-    for (uint32_t i = 0; i < job->task_count; i++) {
-        const kiln_shell_task *task = &job->task[i];
-        list[i] = (kiln_tuner_task){.key = task->key,
-                                    .op = task->op,
-                                    .weight = task->weight,
-                                    .stored_count = task->stored_count,
-                                    .repeat_count = task->repeat_count,
-                                    .by_hand_count = task->by_hand_count,
-                                    .flops = task->flops,
-                                    .least_flops = task->least_flops,
-                                    .best_ns = task->best_ns,
-                                    .default_ns = task->default_ns,
-                                    .peak_flops = task->peak_flops,
-                                    .input_seed = job->spec.seed,
-                                    .error = task->error};
-    }
-    return list;
-}
-
-static void look_for_results(kiln_shell_errand *e) {
-    if (!e->job->failure) e->status = find_own_results(e->job);
-}
-
-static void post_prepared(kiln_shell_errand *e) {
-    kiln_shell_job *job = e->job;
-    if (!job->failure) job->failure = take_status(e);
-    kiln_tuner_event event = {.kind = KILN_TUNER_PREPARED,
-                              .job = job->handle,
-                              .stored = job->stored,
-                              .stored_count = job->stored_count,
-                              .spent_ns = job->spent_ns};
-    event.task_list = list_tasks(job); /* in the job's arena: it outlives the event */
-    event.task_count = job->task_count;
-    event.alternative = job->alternative;
-    event.alternative_count = job->alternative_count;
-    event.code = kiln_status_code(job->failure);
-    if (job->failure) event.failure = kiln_status_text(job->failure);
-    kiln_shell_post(job->shell, &event);
-}
-
-void kiln_shell_part_done(kiln_shell_job *job, kiln_status st) {
-    if (st && job->failure)
-        kiln_status_free(st);
-    else if (st)
-        job->failure = st;
-    if (--job->waiting > 0) return;
-    const kiln_shell_errand errand = {.job = job, .run = look_for_results, .done = post_prepared};
-    kiln_shell_send_out(&errand, "PREPARED");
-}
 
 /* ---- PREPARE, second: tasks ------------------------------------------------------------------ */
 
@@ -273,7 +151,8 @@ static kiln_status open_tasks(kiln_shell_job *job, kiln_str bytes) {
 /* What gets no trials needs no searcher. */
 static void close_tasks(kiln_shell_job *job) {
     bool *closed = KILN_ARENA_ARRAY(&job->arena, bool, job->task_count);
-    uint64_t budget = kiln_tuner_budget(&job->spec, list_tasks(job), job->task_count, closed);
+    uint64_t budget =
+        kiln_tuner_budget(&job->spec, kiln_shell_list_tasks(job), job->task_count, closed);
     for (uint32_t i = 0; i < job->task_count; i++) {
         if (budget > 0 && !closed[i]) continue;
         kiln_searcher_destroy(job->task[i].searcher);
@@ -315,7 +194,9 @@ static void take_tasks(kiln_shell_errand *e) {
     e->status = st;
 }
 
-static void on_part(kiln_shell_errand *e) { kiln_shell_part_done(e->job, take_status(e)); }
+static void on_part(kiln_shell_errand *e) {
+    kiln_shell_part_done(e->job, kiln_shell_take_status(e));
+}
 
 static void on_tasks(void *context, const kiln_work_reply *reply, kiln_outcome outcome,
                      const char *text) {
@@ -439,7 +320,7 @@ static void begin(kiln_shell_errand *e) {
 static void on_begun(kiln_shell_errand *e) {
     kiln_shell_job *job = e->job;
     if (e->status) {
-        kiln_shell_part_done(job, take_status(e));
+        kiln_shell_part_done(job, kiln_shell_take_status(e));
         return;
     }
     job->wants_claim = true;
@@ -512,7 +393,7 @@ static void on_reference_kept(kiln_shell_errand *e) {
     kiln_tuner_event event = {0};
     event.artefact = (kiln_msg_blob_ref){e->digest, e->bytes.size};
     event.program = (kiln_msg_blob_ref){e->other_digest, e->job->task[e->task].text.size};
-    post_reference(e->job, e->task, take_status(e), event);
+    post_reference(e->job, e->task, kiln_shell_take_status(e), event);
 }
 
 static void on_reference(void *context, const kiln_work_reply *reply, kiln_outcome outcome,
@@ -552,12 +433,6 @@ void kiln_shell_reference(kiln_shell *shell, const kiln_tuner_action *action) {
 
 /* ---- candidates ------------------------------------------------------------------------------ */
 
-void kiln_candidate_destroy(kiln_candidate *candidate) {
-    if (!candidate) return;
-    kiln_arena_deinit(&candidate->arena);
-    kiln_free(candidate);
-}
-
 /* ---- BUILD ----------------------------------------------------------------------------------- */
 
 static void trace_build(const kiln_shell_job *job, uint32_t task, uint32_t index,
@@ -569,10 +444,6 @@ static void trace_build(const kiln_shell_job *job, uint32_t task, uint32_t index
                                     {"task", job->task[task].key}};
     kiln_trace_event(phase, KILN_TRACE_BUILD, kiln_strbuf_view(&id), kiln_clock_ns(), field, 2);
     kiln_strbuf_deinit(&id);
-}
-
-void kiln_shell_keep_artefact(kiln_shell_errand *e) {
-    e->status = kiln_blob_store_put(e->job->shell->store, kiln_strbuf_view(&e->bytes), &e->digest);
 }
 
 static void on_artefact_kept(kiln_shell_errand *e) {
@@ -684,29 +555,6 @@ void kiln_shell_export(kiln_shell *shell, const kiln_tuner_action *action) {
     kiln_shell_job *job = kiln_shell_find_job(shell, action->job);
     const kiln_shell_errand errand = {.job = job, .run = export_records, .done = on_exported};
     if (job) kiln_shell_send_out(&errand, "EXPORTED");
-}
-
-static void free_job(void *context) {
-    kiln_shell_job *job = context;
-    for (uint32_t i = 0; i < job->candidate.count; i++)
-        kiln_candidate_destroy(job->candidate.data[i]);
-    for (uint32_t i = 0; i < job->task_count; i++) kiln_searcher_destroy(job->task[i].searcher);
-    kiln_cost_model_destroy(job->model);
-    kiln_vec_deinit(&job->candidate);
-    kiln_vec_deinit(&job->order);
-    kiln_vec_deinit(&job->now);
-    kiln_status_free(job->failure);
-    kiln_arena_deinit(&job->arena);
-    kiln_free(job);
-}
-
-static void on_freed(void *context) { (void)context; }
-
-/* Searchers and models are large: they are freed at the desk. */
-void kiln_shell_job_destroy(kiln_shell_job *job) {
-    job->forgotten = true;
-    if (job->searching || job->at_desk > 0) return; /* when they are done */
-    kiln_desk_hand(job->shell->desk, free_job, on_freed, job);
 }
 
 static void end_job(kiln_shell_errand *e) {

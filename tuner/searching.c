@@ -132,13 +132,6 @@ void kiln_shell_observe(kiln_shell *shell, const kiln_tuner_action *action) {
     start(job);
 }
 
-kiln_candidate *kiln_shell_find_candidate(kiln_shell_job *job, uint32_t task, uint32_t index) {
-    for (uint32_t i = 0; i < job->candidate.count; i++)
-        if (job->candidate.data[i]->task == task && job->candidate.data[i]->index == index)
-            return job->candidate.data[i];
-    return NULL;
-}
-
 void kiln_shell_search_wait(kiln_shell *shell) {
     for (kiln_shell_job *job = shell->jobs; job; job = job->next) job->order.count = 0;
     while (shell->searching > 0) kiln_loop_run_once(shell->loop);

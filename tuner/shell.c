@@ -20,23 +20,6 @@
 
 /* ---- events in, actions out ------------------------------------------------------------------ */
 
-static const char *keep_text(kiln_shell *shell, const char *text) {
-    return text ? kiln_str_dup(&shell->event_arena, kiln_str_from(text)) : NULL;
-}
-
-void kiln_shell_post(kiln_shell *shell, const kiln_tuner_event *event) {
-    if (!shell->soon) return; /* the loop closes what was open, and nobody decides any more */
-    kiln_tuner_event copy = *event;
-    copy.text = keep_text(shell, event->text);
-    copy.failure = keep_text(shell, event->failure);
-    if (event->message) {
-        kiln_message message = kiln_message_copy(event->message, &shell->event_arena);
-        copy.message = kiln_arena_copy(&shell->event_arena, &message, sizeof message);
-    }
-    kiln_vec_push(&shell->events, copy);
-    kiln_timer_start(shell->soon, 0);
-}
-
 static void carry_out(kiln_shell *shell, const kiln_tuner_action *action);
 
 static void decide(kiln_shell *shell, const kiln_tuner_event *event) {

@@ -189,6 +189,8 @@ struct kiln_shell_errand {
 };
 /* Sends off a copy, which owns `bytes`. */
 void kiln_shell_send_out(const kiln_shell_errand *errand, const char *name);
+/* The status of its `run`, which is the caller's from here on. */
+kiln_status kiln_shell_take_status(kiln_shell_errand *errand);
 
 /* An errand: puts `bytes` into the store, under `digest`. */
 void kiln_shell_keep_artefact(kiln_shell_errand *errand);
@@ -209,6 +211,8 @@ void kiln_shell_gather(kiln_shell *shell, const kiln_tuner_action *action);
 void kiln_shell_export(kiln_shell *shell, const kiln_tuner_action *action);
 void kiln_shell_forget(kiln_shell *shell, const kiln_tuner_action *action);
 void kiln_shell_record(kiln_shell *shell, const kiln_tuner_action *action);
+/* The tasks of the job as the step takes them, in its arena. */
+kiln_tuner_task *kiln_shell_list_tasks(kiln_shell_job *job);
 /* One thing that PREPARE waited for is there, or failed; the first failure counts. */
 void kiln_shell_part_done(kiln_shell_job *job, kiln_status st);
 /* Asks for, or renews, the claims of all jobs, and comes back in time (claims.c). */

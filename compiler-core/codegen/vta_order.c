@@ -37,7 +37,7 @@ typedef struct ordering {
     const kiln_vta_calls *calls;
     kiln_arena *arena;
     usage *tile[KILN_VTA_MEMORY_COUNT]; /* [tiles] of INP, WGT, ACC */
-    usage *buffer;                      /* [buffers + 1] of main memory */
+    usage *buffer;                      /* [1 + buffers, made ones too] of main memory */
     clock known[ENGINES];               /* what each engine knows to be over */
     clock *behind;                      /* [calls] what its engine knows behind it */
     uint32_t waited[ENGINES][ENGINES];  /* [engine][on] the last call in front of which it waits */
@@ -231,9 +231,10 @@ static int compare(const void *left, const void *right) {
 }
 
 void kiln_vta_order(kiln_vta_calls *calls, kiln_arena *arena, kiln_vta_steps *out_steps) {
+    const uint32_t buffers = calls->buffer.count + calls->made.count;
     ordering o = {.calls = calls,
                   .arena = arena,
-                  .buffer = KILN_ARENA_ARRAY(arena, usage, calls->buffer.count + 1),
+                  .buffer = KILN_ARENA_ARRAY(arena, usage, 1 + buffers),
                   .behind = KILN_ARENA_ARRAY(arena, clock, calls->call.count)};
     static const kiln_vta_memory memory[] = {KILN_VTA_INP, KILN_VTA_WGT, KILN_VTA_ACC};
     for (uint32_t i = 0; i < KILN_ARRAY_COUNT(memory); i++)

@@ -463,6 +463,7 @@ FAULTS += [(name, file, old, new, program) for program, name, file, old, new in 
     (COMPILED, "a padding has nothing behind it", CODEGEN + "vta_match.c", ".behind = (uint32_t)(kiln_vta_loop_extent(m, i) - low - rounds)", ".behind = 0"),
     (COMPILED, "loops of a call are one though their sources are apart", CODEGEN + "vta_index.c", "outer->step.src == inner->step.src * inner->extent &&", ""),
     (CORE, "main memory orders nothing", CODEGEN + "vta_order.c", "use(o, &o->buffer[call->copy.buffer], writes);", ""),
+    (COMPILED, "what the compiler makes has no place among buffers", CODEGEN + "vta_order.c", "const uint32_t buffers = calls->buffer.count + calls->made.count;", "const uint32_t buffers = calls->buffer.count;"),
     (COMPILED, "the ALU's sources order nothing", CODEGEN + "vta_calls.c", "if (multiplies || kiln_vta_call_has_sources(call)) visit_loops(", "if (multiplies) visit_loops("),
     (CORE, "operations on other results are joined", CODEGEN + "vta_improve.c", "!kiln_vta_call_has_sources(next) && has_same_results(&call->nest, &next->nest) &&", "!kiln_vta_call_has_sources(next) &&"),
     (INTEGERS, "halves go up that should go to the even neighbour", "compiler-core/passes/pass_integers.c", "if (nearest && (n->fraction == 0 || !add_number(n, 0.5))) return false;", "if (nearest && !add_number(n, 0.5)) return false;"),

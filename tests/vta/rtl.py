@@ -5,7 +5,7 @@
     rtl.py model CONFIG FOLDER   FOLDER/model.so, for build/tests/vta/rtl_bench
     rtl.py synth CONFIG[@N]...   what it takes of an FPGA of Xilinx' 7 series (yosys), with N columns multiplied in LUTs
     rtl.py fit                   columns LUT and FF of vta/search/resources.def, from vta/search/synthesised.def
-    rtl.py pnr [CONFIG]          the machine placed and routed on an iCE40 (nextpnr-ice40), and the clock that it can have
+    rtl.py pnr [CONFIG[@N]]      the machine placed and routed on an iCE40 (nextpnr-ice40), and the clock that it can have
     rtl.py prove                 queues of tokens and the generator of addresses, for a number of steps (z3)
 """
 import os
@@ -35,9 +35,9 @@ SHAPES = [
     "b1i1o1,i8w8a32,uop9,inp9,wgt9,acc9,bus32,clk50,alu1,pipe5,chan2,v1",
     "b2i32o16,i8w4a32,uop10,inp12,wgt14,acc14,bus128,clk50,alu256,pipe30,aii3,v1",
 ]
-# A machine that fits an iCE40 HX8K, with a MiB of main memory.
-SMALL = "b1i4o4,i4w4a32,uop10,inp9,wgt11,acc12,bus32,clk25,alu1,aii2,pipe8,req1,cmd0,tok4,v1"
-SMALL_MACROS = ["-DVTA_ADDRESS_BITS=20"]
+# A machine that fits an iCE40 HX8K, with all four columns multiplied in LUTs, and how it is synthesised: with a MiB of main memory.
+SMALL = "b1i4o4,i8w8a32,uop10,inp10,wgt12,acc12,bus32,clk25,alu1,aii2,pipe8,req1,cmd0,tok4,v1@4"
+ICE40 = ["-DVTA_ADDRESS_BITS=20", "-DVTA_CHOOSE_SUMS=1", "-DVTA_SHARE_MULTIPLIERS=0"]
 PROOF_SHAPE = "b1i4o4,i4w4a32,uop10,inp12,wgt15,acc12,bus64,clk50,alu1,aii2,pipe8,v1"
 PROOFS = {"tokens": 14, "rows": 5}  # steps
 
@@ -141,8 +141,8 @@ def pnr(config, folder):
     """Logic cells, block memories and the clock in MHz that the machine has on an iCE40 HX8K."""
     # There is no memory in LUTs. No result depends on what a memory's word is read as while it is written (vta_sram.v).
     yosys("hierarchy -top vta; proc; setattr -unset ram_style t:* m:*; synth_ice40 -no-rw-check -top vta -json vta.json", config, folder,
-          "-DVTA_SHARE_MULTIPLIERS=0", *SMALL_MACROS)
-    text = run(["nextpnr-ice40", "--hx8k", "--package", "ct256", "--json", "vta.json", "--asc", "vta.asc", "--seed", "1", "--freq", "50",
+          *ICE40)
+    text = run(["nextpnr-ice40", "--hx8k", "--package", "ct256", "--json", "vta.json", "--asc", "vta.asc", "--seed", "1", "--freq", "25",
                 "--timing-allow-fail"],
                folder)
     used = dict(re.findall(r"(ICESTORM_LC|ICESTORM_RAM):\s+(\d+)/", text))

@@ -57,9 +57,9 @@ def only_when_named():
         raise harness.Skip("./dev test vta")
 
 
-def compare(config, world, programs):
+def compare(config, world, programs, *macros):
     """Runs programs on the machine and returns how many cycles a second it had, in thousands."""
-    model = tool(rtl.model, config, world.folder)
+    model = tool(rtl.model, config, world.folder, *macros)
     done = subprocess.run([rtl.BUILD / "tests/vta/rtl_bench", model, config.partition("@")[0], str(programs)], capture_output=True, text=True)
     assert done.returncode == 0, f"{config}: {done.stdout}{done.stderr}"
     return int(re.search(r"(\d+) kcycles/s", done.stdout)[1])
@@ -71,7 +71,7 @@ def test_verilog_has_no_warnings(world):
 
 
 def test_a_configuration_that_cannot_be_built_is_refused(world):
-    for config, words in {"pynq,pipe4": "pipe4", "pynq,lat1,row0": "lat1,row0"}.items():
+    for config, words in {"pynq,pipe4": "pipe4", "pynq,lat1,row0": "lat1,row0", "pynq,bus8,cmd0": "bus8,cmd0"}.items():
         done = subprocess.run([rtl.BUILD / "cli/kiln", "vta", "params", config], capture_output=True, text=True)
         assert done.returncode != 0 and words in done.stderr and not done.stdout, (config, done)
 
@@ -95,6 +95,13 @@ def test_machines_of_other_shapes_do(world):
     only_when_named()
     for config in MACHINES[1:]:
         compare(config, world, PROGRAMS)
+
+
+def test_machines_without_queues_do(world):
+    only_when_named()
+    compare(rtl.SMALL, world, PROGRAMS, *rtl.ICE40)
+    for config in (MACHINES[0], MACHINES[3]):
+        compare(config.replace("clk50", "clk50,cmd0"), world, PROGRAMS)
 
 
 def test_the_full_machine_does_and_is_fast_enough(world):

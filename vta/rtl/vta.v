@@ -18,7 +18,9 @@ module vta (
     input wire reset,
     input wire register_write,
     input wire [3:0] register_number,
-    input wire [31:0] register_write_data,
+    /* verilator lint_off UNUSED */
+    input wire [31:0] register_write_data,  // addresses may be narrower
+    /* verilator lint_on UNUSED */
     output reg [31:0] register_read_data,  // in the cycle of register_number
     output wire [`VTA_CHANNELS-1:0] request,
     output wire [`VTA_CHANNELS-1:0] request_write,

@@ -2,7 +2,8 @@
 // The sums of products of one row of inputs with one or two rows of weights. Products are registered, and so are the first
 // `VTA_TREE levels of the tree of sums. Two products of one input share a multiplier (weight a << HIGH) + weight b, of which
 // the lower product's sign is given back to the upper one: 25 x 18 bits of a DSP hold two of 8 x 8. With LUTS products are sums
-// of shifted weights, which synthesis never puts into a DSP.
+// of shifted weights, which synthesis never puts into a DSP. A logic cell of an iCE40 has room for a choice behind its carry, not
+// before it: with VTA_CHOOSE_SUMS each sum is made and then chosen or not.
 module vta_dot #(
     parameter ROWS = 1,
     parameter LUTS = 0  // only with one row
@@ -25,7 +26,22 @@ module vta_dot #(
             if (ROWS == 1) begin : alone
                 wire signed [WB-1:0] w = wgt[k*WB+:WB];
                 reg signed [HIGH-1:0] both;
-                if (LUTS) begin : by_sums
+                if (LUTS && `VTA_CHOOSE_SUMS) begin : by_choices
+                    // Bits of w, the lowest first: the sum so far, halved, with x or without it; the highest bit counts negative.
+                    wire signed [IB:0] wide = {x[IB-1], x};
+                    wire signed [IB:0] part[0:WB-1]  /* verilator split_var */;
+                    wire [HIGH-1:0] whole;
+                    genvar i;
+                    assign part[0] = w[0] ? wide : {(IB + 1) {1'b0}};
+                    for (i = 1; i < WB; i = i + 1) begin : bit_of
+                        wire signed [IB:0] half = part[i-1] >>> 1;
+                        wire signed [IB:0] with_x = i == WB - 1 ? half - wide : half + wide;
+                        assign part[i] = w[i] ? with_x : half;
+                        assign whole[i-1] = part[i-1][0];
+                    end
+                    assign whole[HIGH-1:WB-1] = part[WB-1];
+                    always @(posedge clock) both <= whole;
+                end else if (LUTS) begin : by_sums
                     // Bits of x, and of w with them: the highest one of each counts negative.
                     wire signed [HIGH-1:0] wide = {{IB{w[WB-1]}}, w};
                     wire [HIGH-1:0] part[0:IB]  /* verilator split_var */;

@@ -1,8 +1,10 @@
 #include "cli/vta_tune.h"
 
 #include <poll.h>
-#include <stdio.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "libkiln/tune/tune.h"
@@ -96,15 +98,23 @@ static void judge(running *r, int code, const char *error) {
         t->ms = t->curve.point.data[points - 1].best_ns / 1e6;
 }
 
-/* Of those that run, until one says something. */
-static void wait_for_one(running *run, uint32_t places) {
-    struct pollfd ready[JOBS_MAX];
-    nfds_t count = 0;
+/* Until one of those that run says something; asks them to end where the person stops this. */
+static bool wait_for_one(running *run, uint32_t places, int signals) {
+    struct pollfd ready[JOBS_MAX + 1] = {{.fd = signals, .events = POLLIN}};
+    struct signalfd_siginfo info;
+    nfds_t count = 1;
+    bool stopped = false;
     for (uint32_t i = 0; i < places; i++)
         if (run[i].request)
             ready[count++] =
                 (struct pollfd){.fd = kiln_request_descriptor(run[i].request), .events = POLLIN};
-    if (count) poll(ready, count, TICK_MS);
+    if (poll(ready, count, TICK_MS) <= 0 || !ready[0].revents) return false;
+    while (read(signals, &info, sizeof info) == (ssize_t)sizeof info) {
+        stopped = true;
+        for (uint32_t i = 0; i < places; i++)
+            if (run[i].request) kiln_request_cancel(run[i].request);
+    }
+    return stopped;
 }
 
 /* False: it goes on. */
@@ -119,29 +129,54 @@ static bool take_end(running *r) {
     return true;
 }
 
-kiln_status kiln_vta_tune(const kiln_vta_tune_options *options, const kiln_vta_config *machine,
-                          uint32_t count, kiln_arena *arena, kiln_vta_tuned *out_tuned) {
+/* Where time is left; each may take all of it, because one whose layers have not all been timed is
+ * worth nothing. */
+static kiln_status try_machine(running *r, const kiln_vta_config *machine, uint64_t begin_ns) {
+    const double left_s = r->options->seconds - (double)(kiln_clock_ns() - begin_ns) / 1e9;
+    if (left_s > 0) return start_tuning(r, machine, left_s);
+    r->tuned->why_not = "there was no time for it";
+    return KILN_OK;
+}
+
+static kiln_status tune_all(const kiln_vta_tune_options *options, const kiln_vta_config *machine,
+                            uint32_t count, int signals, kiln_arena *arena,
+                            kiln_vta_tuned *out_tuned) {
     running run[JOBS_MAX] = {{0}};
     const uint64_t begin_ns = kiln_clock_ns();
     const uint32_t places = KILN_MIN(KILN_MIN(options->jobs, JOBS_MAX), count);
     uint32_t started = 0, ended = 0;
+    bool stopped = false;
     kiln_status st = KILN_OK;
-    while (!st && ended < count) {
+    while (!st && ended < (stopped ? started : count)) {
         for (uint32_t i = 0; !st && i < places; i++) {
             running *r = &run[i];
             if (r->request) ended += take_end(r);
-            if (r->request || started == count) continue;
-            /* What is left, in rounds of as many as there are places. */
-            const double spent_s = (double)(kiln_clock_ns() - begin_ns) / 1e9;
-            const uint32_t rounds = (count - started + places - 1) / places;
-            const double seconds = KILN_MAX(options->seconds - spent_s, 1) / rounds;
+            if (r->request || started == count || stopped) continue;
             out_tuned[started] = (kiln_vta_tuned){0};
             *r = (running){.options = options, .arena = arena, .tuned = &out_tuned[started]};
-            st = start_tuning(r, &machine[started++], seconds);
+            st = try_machine(r, &machine[started++], begin_ns);
+            ended += !r->request;
         }
-        wait_for_one(run, places);
+        stopped |= wait_for_one(run, places, signals);
     }
     for (uint32_t i = 0; i < places; i++) kiln_request_free(run[i].request);
+    if (!st && stopped)
+        st = KILN_ERROR(CANCELLED, "stopped; %s has what was measured, and the same call goes on",
+                        options->db);
+    return st;
+}
+
+kiln_status kiln_vta_tune(const kiln_vta_tune_options *options, const kiln_vta_config *machine,
+                          uint32_t count, kiln_arena *arena, kiln_vta_tuned *out_tuned) {
+    sigset_t stopping, before;
+    sigemptyset(&stopping);
+    sigaddset(&stopping, SIGINT);
+    sigaddset(&stopping, SIGTERM);
+    sigprocmask(SIG_BLOCK, &stopping, &before);
+    const int signals = signalfd(-1, &stopping, SFD_CLOEXEC | SFD_NONBLOCK);
+    kiln_status st = tune_all(options, machine, count, signals, arena, out_tuned);
+    if (signals >= 0) close(signals);
+    sigprocmask(SIG_SETMASK, &before, NULL);
     return st;
 }
 

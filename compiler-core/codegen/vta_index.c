@@ -1,4 +1,4 @@
-#include "compiler-core/codegen/vta_index.h"
+#include "compiler-core/codegen/vta_inside.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -148,7 +148,8 @@ bool kiln_vta_find_tile_loops(kiln_vta_matching *m, const kiln_vta_linear *at, u
             found = true;
         }
     }
-    return dense == elements || kiln_vta_refuse_tile(m, elements, "elements of a tile");
+    if (dense != elements) return kiln_vta_refuse_tile(m, elements, "elements of a tile");
+    return kiln_vta_stores_tiles(m, *out_loops);
 }
 
 /* From elements to tiles, without the loops of the tile. */

@@ -1,8 +1,7 @@
 #include "compiler-core/codegen/vta_match.h"
 
-#include "base/integer.h"
 #include "compiler-core/codegen/vta_chain.h"
-#include "compiler-core/codegen/vta_index.h"
+#include "compiler-core/codegen/vta_inside.h"
 
 #define LOOPS_MAX KILN_VTA_CHAIN_LOOPS_MAX
 
@@ -12,77 +11,14 @@ static kiln_vta_memory memory_of(const kiln_vta_matching *m, kiln_buffer buffer)
 
 /* ---- copies ---------------------------------------------------------------------------------- */
 
-/* Rounds of each loop, from and to, in which something is there: others are padding. */
-typedef struct inside {
-    int64_t low[LOOPS_MAX], high[LOOPS_MAX];
-    bool is_empty; /* everything is padding */
-} inside;
-
-static inside everywhere(const kiln_vta_matching *m) {
-    inside all = {{0}, {0}, false};
-    for (uint32_t i = 0; i < m->loop_count; i++) all.high[i] = kiln_vta_loop_extent(m, i) - 1;
-    return all;
-}
-
-/* sum >= 0. */
-static bool bound(kiln_vta_matching *m, const kiln_vta_linear *sum, inside *at) {
-    uint32_t loop = LOOPS_MAX;
-    for (uint32_t i = 0; i < m->loop_count; i++) {
-        if (sum->factor[i] == 0) continue;
-        if (loop != LOOPS_MAX)
-            return kiln_vta_refuse(m, "a condition of a padding is over two loops");
-        loop = i;
-    }
-    if (loop == LOOPS_MAX) {
-        at->is_empty |= sum->constant < 0;
-        return true;
-    }
-    const int64_t factor = sum->factor[loop];
-    if (factor > 0)
-        at->low[loop] = KILN_MAX(at->low[loop], -kiln_floordiv(sum->constant, factor));
-    else
-        at->high[loop] = KILN_MIN(at->high[loop], kiln_floordiv(sum->constant, -factor));
-    at->is_empty |= at->low[loop] > at->high[loop];
-    return true;
-}
-
-static bool bound_difference(kiln_vta_matching *m, kiln_expr larger, kiln_expr smaller,
-                             int64_t least, inside *at) {
-    kiln_affine difference;
-    kiln_vta_linear sum;
-    const kiln_expr e = kiln_expr_binary(m->p, KILN_EXPR_SUB, larger, smaller);
-    if (!kiln_affine_of(m->p, e, NULL, &difference))
-        return kiln_vta_refuse(m, "a condition of a padding has too many terms");
-    difference.constant -= least;
-    return kiln_vta_find_linear(m, &difference, &sum) && bound(m, &sum, at);
-}
-
-static bool find_inside(kiln_vta_matching *m, kiln_expr condition, inside *at) {
-    const kiln_expr_node node = *kiln_vta_node(m, condition);
-    const kiln_expr a = node.operand_count == 2 ? kiln_vta_operand(m, condition, 0) : 0,
-                    b = node.operand_count == 2 ? kiln_vta_operand(m, condition, 1) : 0;
-    switch (node.op) {
-    case KILN_EXPR_AND: return find_inside(m, a, at) && find_inside(m, b, at);
-    case KILN_EXPR_LT: return bound_difference(m, b, a, 1, at);
-    case KILN_EXPR_LE: return bound_difference(m, b, a, 0, at);
-    case KILN_EXPR_EQ: return bound_difference(m, b, a, 0, at) && bound_difference(m, a, b, 0, at);
-    default: return kiln_vta_refuse(m, "a condition of a padding is no comparison of indices");
-    }
-}
-
 /* Both in tiles, `core` from the begin of the memory. */
 static bool make_copy(kiln_vta_matching *m, const kiln_vta_linear *core,
-                      const kiln_vta_linear *global, const inside *at, uint32_t tile_loops,
+                      const kiln_vta_linear *global, const kiln_vta_inside *at,
                       kiln_vta_copy *out) {
     uint32_t order[LOOPS_MAX], count = 0;
     int64_t dram = global->constant, dense = 1;
     for (uint32_t i = 0; i < m->loop_count; i++) {
-        if (kiln_vta_loop_extent(m, i) == 1) continue;
-        if (tile_loops >> i & 1) {
-            if (!at->is_empty && (at->low[i] != 0 || at->high[i] != kiln_vta_loop_extent(m, i) - 1))
-                return kiln_vta_refuse(m, "a part of a tile is padding");
-            continue;
-        }
+        if (kiln_vta_loop_extent(m, i) == 1 || at->tile_loops >> i & 1) continue;
         if (count == KILN_VTA_COPY_DIMS_MAX) return kiln_vta_refuse(m, "a copy has too many loops");
         uint32_t place = count++;
         for (; place > 0 && core->factor[order[place - 1]] < core->factor[i]; place--)
@@ -117,6 +53,62 @@ static bool make_copy(kiln_vta_matching *m, const kiln_vta_linear *core,
     return true;
 }
 
+/* What is known of the steps of tiles that a load fills; NULL: all are loaded. */
+typedef struct known_steps {
+    uint16_t *of; /* of the matching; NULL: of no interest */
+    const kiln_vta_part *part;
+    bool unknown; /* anything lies behind the part */
+} known_steps;
+
+/* Elements of the tile along the part's loop that are inside, by the rounds of all loops. */
+static uint16_t inside_of(const kiln_vta_matching *m, const kiln_vta_part *part,
+                          const int64_t *round) {
+    int64_t count = part->more.constant + 1;
+    for (uint32_t i = 0; i < m->loop_count; i++) count += part->more.factor[i] * round[i];
+    return (uint16_t)KILN_MAX(0, KILN_MIN(count, kiln_vta_loop_extent(m, part->loop)));
+}
+
+/* For each tile at `core`. */
+static void note_steps(kiln_vta_matching *m, const known_steps *steps, const kiln_vta_linear *core,
+                       uint32_t tile_loops) {
+    int64_t round[LOOPS_MAX] = {0};
+    m->has_unknown |= steps->unknown;
+    for (bool more = true; more;) {
+        int64_t tile = core->constant;
+        for (uint32_t k = 0; k < m->loop_count; k++) tile += core->factor[k] * round[k];
+        steps->of[tile] =
+            steps->part ? inside_of(m, steps->part, round) : (uint16_t)m->calls->config.block_in;
+        more = false;
+        for (uint32_t k = 0; k < m->loop_count && !more; k++) {
+            more = !(tile_loops >> k & 1) && ++round[k] < kiln_vta_loop_extent(m, k);
+            if (!more) round[k] = 0;
+        }
+    }
+}
+
+/* Behind parts of tiles lie zeros if a constant pads them, and else anything, which only products
+ * with zeros do not mind. */
+static bool find_steps(kiln_vta_matching *m, kiln_vta_memory memory,
+                       const kiln_vta_linear *elements, kiln_expr load, const kiln_vta_inside *at,
+                       known_steps *out) {
+    const kiln_buffer from = kiln_vta_node(m, load)->payload.id;
+    const bool zeros = m->p->buffer.data[from].role == KILN_ROLE_CONSTANT;
+    kiln_expr index[KILN_RANK_MAX];
+    for (uint32_t d = 0; d < kiln_vta_node(m, load)->operand_count; d++)
+        index[d] = kiln_vta_operand(m, load, d);
+    *out = (known_steps){.of = memory == KILN_VTA_INP   ? m->known
+                               : memory == KILN_VTA_WGT ? m->used
+                                                        : NULL};
+    for (uint32_t i = 0; i < at->part_count; i++) {
+        const bool is_steps = elements->factor[at->part[i].loop] == 1;
+        if (!zeros && (memory != KILN_VTA_INP || !is_steps))
+            return kiln_vta_refuse(m, "what pads a part of a tile is not known");
+        out->unknown |= !zeros;
+        if (is_steps && (memory == KILN_VTA_WGT || !zeros)) out->part = &at->part[i];
+    }
+    return kiln_vta_parts_are_all(m, at, from, index);
+}
+
 static bool match_load(kiln_vta_matching *m, kiln_stmt store, kiln_expr value, kiln_expr condition,
                        bool widens) {
     const kiln_vta_memory memory = memory_of(m, m->p->stmt.data[store].buffer);
@@ -125,7 +117,6 @@ static bool match_load(kiln_vta_matching *m, kiln_stmt store, kiln_expr value, k
                                                            : KILN_VTA_ENGINE_LOAD,
                           .stmt = store,
                           .copy.memory = widens ? KILN_VTA_ACC_BYTES : memory};
-    inside at = everywhere(m);
     kiln_vta_access to, from;
     uint32_t tile_loops;
     if (widens && !kiln_vta_config_has(&m->calls->config, KILN_VTA_BYTES))
@@ -135,13 +126,20 @@ static bool match_load(kiln_vta_matching *m, kiln_stmt store, kiln_expr value, k
     if (m->p->buffer.data[from.buffer].dtype !=
         (memory == KILN_VTA_ACC && !widens ? KILN_I32 : KILN_I8))
         return kiln_vta_refuse(m, "the machine does not load elements of this type");
-    if (condition && !find_inside(m, condition, &at)) return false;
     const uint32_t elements = kiln_vta_tile_elements(&m->calls->config, memory);
+    const kiln_vta_linear in_elements = to.at;
     if (!kiln_vta_make_pair(m, elements, &to.at, &from.at, &tile_loops)) return false;
+    kiln_vta_inside at = kiln_vta_everywhere(m, tile_loops);
+    if (condition && !kiln_vta_narrow(m, condition, &at)) return false;
     to.at.constant += m->place[to.buffer];
     call.copy.buffer = m->number[from.buffer];
-    return make_copy(m, &to.at, &from.at, &at, tile_loops, &call.copy) &&
-           kiln_vta_add_reading(m, &call, KILN_VTA_HELD_ACC);
+    known_steps steps;
+    if (!find_steps(m, memory, &in_elements, value, &at, &steps) ||
+        !make_copy(m, &to.at, &from.at, &at, &call.copy) ||
+        !kiln_vta_add_reading(m, &call, KILN_VTA_HELD_ACC))
+        return false;
+    if (steps.of) note_steps(m, &steps, &to.at, tile_loops);
+    return true;
 }
 
 /* The bytes of the store's loops as they lie in the core, from its first element on; NULL: they
@@ -178,10 +176,12 @@ static bool match_made(kiln_vta_matching *m, kiln_stmt store, kiln_expr value) {
         return kiln_vta_refuse(m, "data and weights are loaded from main memory, or read nothing");
     if (!kiln_vta_find_store(m, store, &to)) return false;
     for (uint32_t i = 0; i < m->loop_count; i++) count *= kiln_vta_loop_extent(m, i);
+    const int64_t place = m->place[to.buffer] + to.at.constant / elements;
     const char *bytes = count % elements == 0 && to.at.constant % elements == 0
                             ? make_bytes(m, value, &to.at, count)
                             : NULL;
-    if (!bytes) return kiln_vta_refuse(m, "what is made in the core is no block of whole tiles");
+    if (!bytes || m->guard_count || place + count / elements > m->calls->sizes.tile_count[memory])
+        return kiln_vta_refuse(m, "what is made in the core is no block of whole tiles");
     kiln_vec_push_in(m->arena, &m->calls->made, ((kiln_str){bytes, (size_t)count}));
     const kiln_vta_call call = {
         .kind = KILN_VTA_CALL_COPY,
@@ -189,10 +189,13 @@ static bool match_made(kiln_vta_matching *m, kiln_stmt store, kiln_expr value) {
         .stmt = store,
         .copy = {.memory = memory,
                  .buffer = m->calls->buffer.count + m->calls->made.count,
-                 .sram_base = (uint32_t)(m->place[to.buffer] + to.at.constant / elements),
+                 .sram_base = (uint32_t)place,
                  .dim_count = 1,
                  .dim = {{.extent = (uint32_t)(count / elements), .stride = 1}}}};
     kiln_vta_add_call(m, call);
+    for (uint32_t i = 0; i < call.copy.dim[0].extent; i++)
+        (memory == KILN_VTA_INP ? m->known : m->used)[call.copy.sram_base + i] =
+            (uint16_t)m->calls->config.block_in;
     return true;
 }
 
@@ -218,12 +221,12 @@ static bool find_copy_out(kiln_vta_matching *m, kiln_stmt store, kiln_vta_access
                            .stmt = store,
                            .copy.memory = KILN_VTA_OUT,
                            .copy.buffer = m->number[to.buffer]};
-    const inside all = everywhere(m);
     uint32_t tile_loops;
     const uint32_t elements = kiln_vta_tile_elements(&m->calls->config, KILN_VTA_OUT);
     if (!kiln_vta_make_pair(m, elements, &to.at, &from.at, &tile_loops)) return false;
+    const kiln_vta_inside all = kiln_vta_everywhere(m, tile_loops);
     from.at.constant += place;
-    return make_copy(m, &from.at, &to.at, &all, tile_loops, &out->copy);
+    return make_copy(m, &from.at, &to.at, &all, &out->copy);
 }
 
 /* ---- GEMM ------------------------------------------------------------------------------------ */
@@ -242,6 +245,29 @@ static bool find_role(kiln_vta_matching *m, const kiln_vta_linear of[3], int64_t
     return kiln_vta_refuse_tile(m, extent, what);
 }
 
+/* Whether steps of data that may be anything meet zeros alone. */
+static bool has_known_steps(kiln_vta_matching *m, const kiln_vta_nest *nest) {
+    uint32_t round[KILN_VTA_NEST_LOOPS_MAX] = {0};
+    for (bool more = m->has_unknown; more;) {
+        uint32_t src = nest->base.src, wgt = nest->base.wgt;
+        for (uint32_t k = 0; k < nest->loop_count; k++) {
+            src += round[k] * nest->loop[k].step.src;
+            wgt += round[k] * nest->loop[k].step.wgt;
+        }
+        if (src >= m->calls->sizes.tile_count[KILN_VTA_INP] ||
+            wgt >= m->calls->sizes.tile_count[KILN_VTA_WGT])
+            return kiln_vta_refuse(m, "a tile lies behind the memory");
+        if (m->used[wgt] > m->known[src])
+            return kiln_vta_refuse(m, "a product is of data that is not loaded");
+        more = false;
+        for (uint32_t k = 0; k < nest->loop_count && !more; k++) {
+            more = ++round[k] < nest->loop[k].extent;
+            if (!more) round[k] = 0;
+        }
+    }
+    return true;
+}
+
 static bool match_gemm(kiln_vta_matching *m, kiln_stmt store, kiln_expr sum, kiln_expr product) {
     const kiln_vta_config *c = &m->calls->config;
     kiln_vta_call call = {.kind = KILN_VTA_CALL_GEMM,
@@ -251,6 +277,7 @@ static bool match_gemm(kiln_vta_matching *m, kiln_stmt store, kiln_expr sum, kil
     kiln_expr factor[2];
     kiln_vta_access to, of_sum, data, weights;
     uint32_t loops = 0;
+    if (m->guard_count) return kiln_vta_refuse(m, "a product has a condition");
     for (uint32_t i = 0; i < 2; i++) {
         factor[i] = kiln_vta_operand(m, product, i);
         if (!kiln_vta_is_cast(m, factor[i], KILN_I32, KILN_I8))
@@ -279,7 +306,7 @@ static bool match_gemm(kiln_vta_matching *m, kiln_stmt store, kiln_expr sum, kil
                             (kiln_vta_operand_tiles){&data.at, m->place[data.buffer]},
                             (kiln_vta_operand_tiles){&weights.at, m->place[weights.buffer]},
                             &call.nest) &&
-           kiln_vta_add_reading(m, &call, KILN_VTA_HELD_ACC);
+           has_known_steps(m, &call.nest) && kiln_vta_add_reading(m, &call, KILN_VTA_HELD_ACC);
 }
 
 /* ---- to main memory -------------------------------------------------------------------------- */
@@ -356,11 +383,12 @@ bool kiln_vta_match(kiln_vta_matching *m, kiln_stmt store) {
                widens = is_cast_there ||
                         (memory == KILN_VTA_ACC && m->p->buffer.data[s->buffer].dtype == KILN_I8);
     if (is_cast_there) loaded = kiln_vta_operand(m, loaded, 0);
-    if (kiln_vta_node(m, loaded)->op == KILN_EXPR_SELECT) {
+    while (kiln_vta_node(m, loaded)->op == KILN_EXPR_SELECT) {
+        const kiln_expr asked = kiln_vta_operand(m, loaded, 0);
         int64_t other;
         if (!kiln_expr_as_int(m->p, kiln_vta_operand(m, loaded, 2), &other) || other != 0)
             return kiln_vta_refuse(m, "a padding is not of zeros");
-        condition = kiln_vta_operand(m, loaded, 0);
+        condition = condition ? kiln_expr_binary(m->p, KILN_EXPR_AND, condition, asked) : asked;
         loaded = kiln_vta_operand(m, loaded, 1);
     }
     if (memory == KILN_VTA_MEMORY_COUNT) return match_global(m, store, s->value);

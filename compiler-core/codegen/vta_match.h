@@ -7,6 +7,7 @@
 #include "compiler-core/ir/interp.h"
 
 #define KILN_VTA_CHAIN_LOOPS_MAX 24u
+#define KILN_VTA_GUARDS_MAX 4u
 #define KILN_VTA_NO_PLACE UINT32_MAX
 
 /* What an accumulator holds. */
@@ -31,6 +32,12 @@ typedef struct kiln_vta_matching {
     /* The loops from the outermost one in hand to the store; each runs from 0 on. */
     uint32_t loop_count;
     kiln_stmt loop[KILN_VTA_CHAIN_LOOPS_MAX];
+    uint32_t guard_count; /* conditions between these loops and the store */
+    kiln_expr guard[KILN_VTA_GUARDS_MAX];
+    /* Of tiles that lie in inp: their first steps that were loaded, behind which anything may lie;
+     * in wgt: those behind which zeros lie. */
+    uint16_t *known, *used;
+    bool has_unknown; /* some data has fewer than all */
     /* Offsets in elements, by store and by load; made once. */
     kiln_affine **store_offset, **load_offset;
     uint32_t load_count;

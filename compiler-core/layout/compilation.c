@@ -238,9 +238,17 @@ static void find_links(finder *f) {
     }
 }
 
+/* Whether the layout pads the value: only a kernel that chooses it can have that, which stores
+ * whole tiles. */
+static bool pads(const kiln_compilation *c, kiln_value value, const kiln_layout *layout) {
+    const kiln_shape *shape = &c->graph->value.data[value].shape,
+                     physical = kiln_layout_physical(layout, shape);
+    return kiln_shape_count(&physical) != kiln_shape_count(shape);
+}
+
 /* The layout that an argument of the step has under the choice, of the base's or of a join's: as
- * the kernel of the plan has it that computes one of its nodes. NULL: it is inside of a kernel, or
- * comes from or goes to outside of all. */
+ * the kernel of the plan has it that computes one of its nodes. NULL: it is inside of a kernel,
+ * comes from or goes to outside of all, or is padded. */
 static const kiln_layout *agreed_on(const finder *f, const kiln_step *step, uint32_t arg) {
     const kiln_compilation *c = f->c;
     const kiln_value value = step->arg[arg];
@@ -250,7 +258,8 @@ static const kiln_layout *agreed_on(const finder *f, const kiln_step *step, uint
         const uint32_t first = arg < step->read_count ? 0 : planned->read_count;
         const uint32_t end = arg < step->read_count ? planned->read_count : planned->arg_count;
         for (uint32_t i = first; i < end; i++)
-            if (planned->arg[i] == value) return &c->way[s]->layout[i];
+            if (planned->arg[i] == value)
+                return pads(c, value, &c->way[s]->layout[i]) ? NULL : &c->way[s]->layout[i];
     }
     return NULL;
 }

@@ -106,6 +106,9 @@ static const char *count_addends(kiln_vta_tiling *t) {
         t->addends += !bias;
         t->products += kiln_vta_by_product(t, dtype);
     }
+    if (t->products && kiln_vta_extent(t, t->iter[KILN_VTA_AXIS_OUT]) % t->machine->block_out != 0)
+        return "the machine loads no bytes into accumulators, and those that are added are no "
+               "whole tiles";
     return NULL;
 }
 

@@ -1,5 +1,6 @@
 /* The nest of a product on an accelerator: parts, steps and tiles of the machine, with every
  * operand in the memory that the machine takes it from. */
+#include "base/macros.h"
 #include "compiler-core/facts/loads.h"
 #include "compiler-core/facts/nest.h"
 #include "compiler-core/ir/device.h"
@@ -76,6 +77,13 @@ static int dim_in(kiln_program *p, kiln_block block, kiln_buffer buffer, int ite
     for (uint32_t a = 0; a < pattern.from_count; a++)
         if (pattern.from[a].buffer == buffer) return pattern.from[a].dim_of[iter];
     return -1;
+}
+
+/* The block's iterator over a dimension of what it writes goes on to whole tiles, with zeros. */
+static void fill_up(kiln_sched *s, kiln_block block, int dim, int64_t size) {
+    const int iter = iter_of_dim(s->program, block, dim);
+    if (iter >= 0 && s->program->block.data[block].iter[iter].extent % size != 0)
+        kiln_sched_pad(s, block, (uint32_t)iter, kiln_sched_const(size));
 }
 
 /* Loops of a block that stand on their own: over tiles, and inside over what is in a tile. */
@@ -227,6 +235,16 @@ static void make_nest(kiln_vta_tiling *t, nest *n) {
     kiln_sched_reorder(s, &order);
 }
 
+/* Sums of whole tiles: with products of zeros, and of results that nobody reads. */
+static void fill_up_sums(kiln_vta_tiling *t) {
+    static const kiln_vta_axis in_tiles[] = {KILN_VTA_AXIS_OUT, KILN_VTA_AXIS_IN};
+    const int64_t size[] = {t->machine->block_out, t->machine->block_in};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(in_tiles); i++)
+        if (kiln_vta_extent(t, t->iter[in_tiles[i]]) % size[i] != 0)
+            kiln_sched_pad(t->s, t->sums, (uint32_t)t->iter[in_tiles[i]],
+                           kiln_sched_const(size[i]));
+}
+
 /* ---- operands -------------------------------------------------------------------------------- */
 
 /* Dimensions of the sums' operand, or result, that are a tile. */
@@ -281,20 +299,20 @@ static const char *load_data(kiln_vta_tiling *t, const tile_dims *tile, kiln_blo
         *out_copy = kiln_sched_cache_read(s, t->sums, source, KILN_SCOPE_INP);
     }
     if (outside.lane < 0 || (outside.rows > 1 && outside.row < 0) ||
-        !lay_out(s, source, &outside, false) ||
-        !lay_out(s, p->block.data[*out_copy].buffer, tile, false))
+        !lay_out(s, source, &outside, false))
         return not_in_tiles;
-    return NULL;
+    fill_up(s, *out_copy, tile->lane, tile->lanes);
+    return lay_out(s, p->block.data[*out_copy].buffer, tile, false) ? NULL : not_in_tiles;
 }
 
 /* Constants lie in tiles, too: the machine packs nothing. */
 static const char *load_weights(kiln_vta_tiling *t, const tile_dims *tile, kiln_block *out_copy) {
     kiln_sched *s = t->s;
     *out_copy = kiln_sched_cache_read(s, t->sums, t->weights.buffer, KILN_SCOPE_WGT);
-    return lay_out(s, t->weights.buffer, tile, true) &&
-                   lay_out(s, s->program->block.data[*out_copy].buffer, tile, true)
-               ? NULL
-               : not_in_tiles;
+    if (!lay_out(s, t->weights.buffer, tile, true)) return not_in_tiles;
+    fill_up(s, *out_copy, tile->row, tile->rows);
+    fill_up(s, *out_copy, tile->lane, tile->lanes);
+    return lay_out(s, s->program->block.data[*out_copy].buffer, tile, true) ? NULL : not_in_tiles;
 }
 
 /* What the ALU reads beside the sums: in accumulators, once for all parts or with each part. */
@@ -405,6 +423,7 @@ const char *kiln_vta_make_nest(kiln_vta_tiling *t) {
     const char *reason = load_data(t, &data, &load[0]);
     if (!reason) reason = load_weights(t, &weights, &load[1]);
     if (reason) return reason;
+    fill_up_sums(t);
     kiln_sched_set_scope(s, sums, KILN_SCOPE_ACC);
     const kiln_block store = kiln_sched_cache_write(s, t->follower, KILN_SCOPE_OUT);
     if (stored.lane < 0 || !lay_out(s, sums, &acc, false) || !lay_out(s, result, &stored, false) ||

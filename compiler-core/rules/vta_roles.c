@@ -14,7 +14,7 @@ int64_t kiln_vta_tiles(const kiln_vta_tiling *t, kiln_vta_axis axis) {
     if (axis == KILN_VTA_AXIS_OUT) elements = t->machine->block_out;
     if (axis == KILN_VTA_AXIS_IN) elements = t->machine->block_in;
     if (t->iter[axis] == t->batch) elements = t->machine->batch;
-    return kiln_vta_extent(t, t->iter[axis]) / elements;
+    return (kiln_vta_extent(t, t->iter[axis]) + elements - 1) / elements;
 }
 
 /* Indices as sums of multiples of iterators; false when one is not. */
@@ -45,20 +45,24 @@ static bool reads(const kiln_vta_operand *o, int iter) {
     return false;
 }
 
-/* The dimension that the iterator steps along in blocks of `size`; -1: there is none. */
-static int blocked_dim(const kiln_vta_tiling *t, const kiln_block_access *a, int iter,
+/* Whether the iterator steps along a dimension in blocks of `size`, the last of which may be a part
+ * where it runs over all of the dimension. */
+static bool is_blocked(const kiln_vta_tiling *t, const kiln_block_access *a, int iter,
                        int64_t size) {
-    return kiln_vta_extent(t, iter) % size == 0 ? a->dim_of[iter] : -1;
+    const int dim = a->dim_of[iter];
+    const int64_t extent = kiln_vta_extent(t, iter);
+    return dim >= 0 &&
+           (extent % size == 0 || extent == t->s->program->buffer.data[a->buffer].shape.dim[dim]);
 }
 
-/* Whether whole tiles lie behind one another along the iterator in the result and in whatever reads
- * it. */
+/* Whether tiles lie behind one another along the iterator in the result and in whatever reads it.
+ */
 static bool has_tiles(const kiln_vta_tiling *t, int iter, int64_t size) {
     bool fits = t->s->program->block.data[t->sums].iter[iter].reduce ||
-                blocked_dim(t, &t->pattern.to, iter, size) >= 0;
+                is_blocked(t, &t->pattern.to, iter, size);
     for (uint32_t a = 0; a < t->pattern.from_count && size > 1; a++)
         if (t->pattern.from[a].iters >> iter & 1)
-            fits &= blocked_dim(t, &t->pattern.from[a], iter, size) >= 0;
+            fits &= is_blocked(t, &t->pattern.from[a], iter, size);
     return fits;
 }
 
@@ -83,7 +87,8 @@ static void find_positions(kiln_vta_tiling *t) {
     for (int i = 0; i < (int)b->iter_count; i++) {
         const bool one = b->iter[i].extent == 1 && t->machine->batch == 1;
         if (b->iter[i].reduce || reads(&t->weights, i)) continue;
-        if (t->batch < 0 && (one || has_tiles(t, i, t->machine->batch))) {
+        const bool rows = kiln_vta_extent(t, i) % t->machine->batch == 0;
+        if (t->batch < 0 && (one || (rows && has_tiles(t, i, t->machine->batch)))) {
             t->batch = i;
         } else if (t->pattern.to.dim_of[i] >= 0) {
             *row = *column;
@@ -98,9 +103,10 @@ static const char *choose_axes(kiln_vta_tiling *t, uint32_t data) {
     if (!learn_indices(t, data, &t->data) || !learn_indices(t, 1 - data, &t->weights))
         return "an index of the product is no sum of iterators";
     t->iter[KILN_VTA_AXIS_OUT] = find_tiled(t, false, t->machine->block_out);
-    if (t->iter[KILN_VTA_AXIS_OUT] < 0) return "its results are no whole tiles of the machine";
+    if (t->iter[KILN_VTA_AXIS_OUT] < 0) return "its results do not lie in tiles of the machine";
     t->iter[KILN_VTA_AXIS_IN] = find_tiled(t, true, t->machine->block_in);
-    if (t->iter[KILN_VTA_AXIS_IN] < 0) return "what it sums over is no whole tiles of the machine";
+    if (t->iter[KILN_VTA_AXIS_IN] < 0)
+        return "what it sums over does not lie in tiles of the machine";
     find_positions(t);
     return t->batch < 0 ? "it has no rows for the machine's tiles" : NULL;
 }

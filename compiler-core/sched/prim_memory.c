@@ -161,18 +161,36 @@ static kiln_status check_size(const kiln_program *p, kiln_buffer buffer, const k
     return st;
 }
 
-/* Whether all that reads the buffer copies it into an accelerator's memory: there is no program that
- * could pack it first, so whoever fills it in does. */
+static bool is_in_core(const kiln_program *p, kiln_buffer buffer) {
+    return kiln_scopes[p->buffer.data[buffer].scope].seen_by == KILN_SEEN_BY_CORE;
+}
+
+/* The load that the block copies, with zeros around it or without; 0: it computes. */
+static kiln_expr copied_by(const kiln_program *p, kiln_block block) {
+    kiln_expr e = p->block.data[block].value;
+    while (kiln_expr_get(p, e)->op == KILN_EXPR_SELECT &&
+           kiln_expr_is_const(p, kiln_expr_operand(p, e, 2)))
+        e = kiln_expr_operand(p, e, 1);
+    return kiln_expr_get(p, e)->op == KILN_EXPR_LOAD ? e : 0;
+}
+
+/* Whether all that reads the buffer copies it into an accelerator's memory: there is no program
+ * that could pack it first, so whoever fills it in does. */
 static bool goes_to_core(kiln_program *p, kiln_buffer buffer) {
     kiln_block *reader = KILN_ARENA_ARRAY(p->arena, kiln_block, p->block.count);
     const uint32_t count = kiln_buffer_readers(p, buffer, reader);
     bool all = count > 0;
-    for (uint32_t i = 0; i < count; i++) {
-        const kiln_block_info *b = &p->block.data[reader[i]];
-        all &= kiln_scopes[p->buffer.data[b->buffer].scope].seen_by == KILN_SEEN_BY_CORE &&
-               kiln_expr_get(p, b->value)->op == KILN_EXPR_LOAD;
-    }
+    for (uint32_t i = 0; i < count; i++)
+        all &= is_in_core(p, p->block.data[reader[i]].buffer) && copied_by(p, reader[i]);
     return all;
+}
+
+/* Whether nothing but whole tiles comes from an accelerator's memory to the buffer, or goes there:
+ * what a layout pads an argument with is theirs then. */
+static bool has_whole_tiles(kiln_program *p, kiln_buffer buffer) {
+    const kiln_block producer = kiln_program_producer(p, buffer);
+    const kiln_expr from = producer ? copied_by(p, producer) : 0;
+    return producer ? from && is_in_core(p, kiln_load_buffer(p, from)) : goes_to_core(p, buffer);
 }
 
 kiln_status kiln_prim_transform_layout(kiln_program *p, const kiln_prim_args *args) {
@@ -198,7 +216,8 @@ kiln_status kiln_prim_transform_layout(kiln_program *p, const kiln_prim_args *ar
     if (st) return st;
     kiln_shape physical = kiln_layout_physical(&layout, &buffer->shape);
     if (buffer->role != KILN_ROLE_TEMP &&
-        kiln_shape_count(&physical) != kiln_shape_count(&buffer->shape))
+        kiln_shape_count(&physical) != kiln_shape_count(&buffer->shape) &&
+        !has_whole_tiles(p, args->buffer))
         return ILLEGAL("%.*s is an argument and this layout would pad it",
                        BUFFER_NAME(p, args->buffer));
     if (!kiln_layout_is_plain(&layout))

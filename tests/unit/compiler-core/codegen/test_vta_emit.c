@@ -126,6 +126,19 @@ static void random_convolutions_are_those_of_the_interpreter(void **state) {
     "        xi[c, v, 0, k] = x[c, v, 0, k]\n"                                              \
     "  for c in 2:\n    for a in 2:\n      for l in 4:\n        for k in 4:\n"              \
     "          wi[c, a, l, k] = w[c, a, l, k]\n"
+/* Three steps of data, of which a layout makes tiles; and weights, as declared, of that value. */
+#define PARTS(weights, value)                                                  \
+    "program p\ninput x: i8[2,6,1,3] layout(d0,d1,d2,d3/4,d3%4)\n"             \
+    "constant w: i8" weights "\noutput y: i8[2,6,1,4]\n"                       \
+    "temp xi: i8[2,6,1,4] scope(inp)\ntemp wi: i8[2,2,4,4] scope(wgt)\n"       \
+    "temp s: i32[2,6,1,4] scope(acc)\nloops:\n"                                \
+    "  for c in 2:\n    for v in 6:\n      for k in 4:\n"                      \
+    "        xi[c, v, 0, k] = select(k < 3, x[c, v, 0, k], 0i8)\n"             \
+    "  for c in 2:\n    for a in 2:\n      for l in 4:\n        for k in 4:\n" \
+    "          wi[c, a, l, k] = " value "\n"
+#define THREE_STEPS "[2,2,4,3] layout(d0,d1,d2,d3/4,d3%4)"
+#define PART RESULTS "if l < 3:\n          y[c, v, 0, l] = i8(s[c, v, 0, l])\n"
+
 #define RESULTS "  for c in 2:\n    for v in 6:\n      for l in 4:\n        "
 #define GEMM                                                                                  \
     "  for c in 2:\n    for a in 2:\n      for v in 6:\n        for l in 4:\n"                \
@@ -208,6 +221,14 @@ static void what_the_machine_cannot_do_is_named(void **state) {
          HEAD ZEROS "  for c in 2:\n    for v in 6:\n      for l in 3:\n"
                     "        y[c, v, 0, l] = i8(s[c, v, 0, l])\n",
          "no loops run over the 4 elements of a tile"},
+        {VTA_SMALL "v1", PARTS(THREE_STEPS, "select(k < 3, w[c, a, l, k], 0i8)") ZEROS GEMM PART,
+         "a part of a tile is not copied"},
+        {VTA_SMALL "v1",
+         PARTS(THREE_STEPS, "select(k < 2, w[c, a, l, k], 0i8)")
+             ZEROS GEMM STORE("i8(s[c, v, 0, l])"),
+         "a part of a tile is not copied"},
+        {VTA_SMALL "v1", PARTS("[2,2,4,4]", "w[c, a, l, k]") ZEROS GEMM STORE("i8(s[c, v, 0, l])"),
+         "a product is of data that is not loaded"},
         {"vta:b1i4o4,i8w8a32,uop12,inp8,wgt8,acc8,bus64,clk100,alu4,pipe4,v1",
          HEAD RESULTS
          "rs[c, v, 0, l] = sums[c, v, 0, l]\n" ZEROS STORE("i8(s[c, v, 0, l] + rs[c, v, 0, l])"),

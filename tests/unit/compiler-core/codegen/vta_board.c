@@ -8,6 +8,8 @@
 #include "tests/support/test.h"
 #include "vta/fsim.h"
 
+#define POISON 0x5a /* what layouts pad with, but for constants */
+
 /* Small numbers, or all that bytes have; those of words are sums of products of them. */
 static void fill(kiln_tensor *t, bool is_small, kiln_rand *r) {
     const int64_t most = is_small ? 7 : 127, wide = t->dtype == KILN_I8 ? most : most * most * 4;
@@ -69,6 +71,9 @@ const char *vta_judge_program(const vta_judge *judge, const kiln_manifest *manif
     for (uint32_t i = 0; i < manifest->launch[0].arg_count; i++) {
         const kiln_manifest_arg *arg = argument(manifest, i);
         if (!tensor_of(judge, arg->name)) return "it has an argument that the expression has not";
+        const kiln_shape physical = kiln_layout_physical(&arg->layout, &arg->shape);
+        memset(before + place[i + 1], arg->role == KILN_ROLE_CONSTANT ? 0 : POISON,
+               (size_t)kiln_shape_count(&physical) * kiln_dtype_size(arg->dtype));
         if (arg->role != KILN_ROLE_OUTPUT)
             kiln_layout_pack(&arg->layout, &arg->shape, arg->dtype,
                              tensor_of(judge, arg->name)->data, before + place[i + 1]);

@@ -91,6 +91,13 @@ static void transform_layout_may_pad_a_temp(void **state) {
                 "temp t: f32[6,10] layout(d0,d1/4,d1%4)");
 }
 
+/* Whole tiles are copied, so what pads them is nobody's. */
+static void transform_layout_may_pad_what_a_core_copies(void **state) {
+    expect_line(chain_program(*state, 6, 10),
+                "cache_read(a, x, \"inp\")\ntransform_layout(x, \"d0,d1/4,d1%4\")\n",
+                "input x: f32[6,10] layout(d0,d1/4,d1%4)");
+}
+
 static void transform_layout_refuses_padded_arguments_and_constants(void **state) {
     kiln_arena *arena = *state;
     expect_illegal(chain_program(arena, 6, 10), "transform_layout(x, \"d0,d1/4,d1%4\")\n",
@@ -302,6 +309,7 @@ int main(void) {
         test_with_arena(set_scope_refuses_arguments),
         test_with_arena(transform_layout_fills_in_the_sizes),
         test_with_arena(transform_layout_may_pad_a_temp),
+        test_with_arena(transform_layout_may_pad_what_a_core_copies),
         test_with_arena(transform_layout_refuses_padded_arguments_and_constants),
         test_with_arena(pipeline_marks_loops_that_fetch),
         test_with_arena(resident_marks_grid_loops),

@@ -32,6 +32,7 @@ static kiln_sketch_result make_product(kiln_sched *s, uint32_t options) {
     if (reductions != 1) return kiln_sketch_never("there are several reductions");
     t.follower = follower_of(s->program, t.sums);
     if (!t.follower) return kiln_sketch_never("its sums are not made to bytes by one block");
+    kiln_vta_divide_groups(&t);
     const char *reason = kiln_vta_choose_roles(&t);
     if (!reason) reason = kiln_vta_look_at_follower(&t);
     if (!reason && does_more(s->program, &t))

@@ -81,8 +81,13 @@ static inline bool kiln_vta_by_product(const kiln_vta_tiling *t, kiln_dtype dtyp
 int64_t kiln_vta_extent(const kiln_vta_tiling *t, int iter);
 /* The same in tiles of the machine along an axis. */
 int64_t kiln_vta_tiles(const kiln_vta_tiling *t, kiln_vta_axis axis);
+/* Of a bias: tiles along OUT, of all groups. */
+int64_t kiln_vta_bias_tiles(const kiln_vta_tiling *t);
 
-/* vta_roles.c: which iterators are axes, and which operands data and weights. NULL, or why the
+/* vta_roles.c: channels that read a group of data each become two iterators, groups and channels of
+ * one, so that indices are sums. */
+void kiln_vta_divide_groups(kiln_vta_tiling *t);
+/* Which iterators are axes, and which operands data and weights. NULL, or why the
  * machine does not make such sums. */
 const char *kiln_vta_choose_roles(kiln_vta_tiling *t);
 /* vta_chain.c: counts what the ALU does to make bytes of the sums in the value of the follower, and

@@ -17,6 +17,12 @@ int64_t kiln_vta_tiles(const kiln_vta_tiling *t, kiln_vta_axis axis) {
     return (kiln_vta_extent(t, t->iter[axis]) + elements - 1) / elements;
 }
 
+int64_t kiln_vta_bias_tiles(const kiln_vta_tiling *t) {
+    const int dim = t->pattern.to.dim_of[t->iter[KILN_VTA_AXIS_OUT]];
+    const int64_t elements = t->s->program->buffer.data[t->pattern.to.buffer].shape.dim[dim];
+    return (elements + t->machine->block_out - 1) / t->machine->block_out;
+}
+
 /* Indices as sums of multiples of iterators; false when one is not. */
 static bool learn_indices(kiln_vta_tiling *t, uint32_t from, kiln_vta_operand *out) {
     kiln_program *p = t->s->program;
@@ -109,6 +115,38 @@ static const char *choose_axes(kiln_vta_tiling *t, uint32_t data) {
         return "what it sums over does not lie in tiles of the machine";
     find_positions(t);
     return t->batch < 0 ? "it has no rows for the machine's tiles" : NULL;
+}
+
+/* The quotient of an iterator of results that an index has; 0: there is none. */
+static kiln_expr find_quotient(kiln_vta_tiling *t, kiln_expr load, int *out_iter) {
+    kiln_program *p = t->s->program;
+    kiln_expr index[KILN_RANK_MAX];
+    const uint32_t rank = kiln_load_index(p, load, index);
+    for (uint32_t d = 0; d < rank; d++) {
+        kiln_affine sum;
+        if (!kiln_affine_of(p, index[d], NULL, &sum)) continue;
+        for (uint32_t n = 0; n < sum.term_count; n++) {
+            if (kiln_expr_get(p, sum.term[n])->op != KILN_EXPR_FLOORDIV) continue;
+            *out_iter = kiln_block_iter_of(p, t->sums, kiln_expr_operand(p, sum.term[n], 0));
+            if (*out_iter >= 0 && !p->block.data[t->sums].iter[*out_iter].reduce)
+                return sum.term[n];
+        }
+    }
+    return 0;
+}
+
+void kiln_vta_divide_groups(kiln_vta_tiling *t) {
+    const kiln_loads loads = kiln_block_loads(t->s->program, t->sums);
+    int iter;
+    int64_t size;
+    for (uint32_t k = 0; k < loads.count; k++) {
+        const kiln_expr quotient = find_quotient(t, loads.load[k], &iter);
+        if (!quotient ||
+            !kiln_expr_as_int(t->s->program, kiln_expr_operand(t->s->program, quotient, 1), &size))
+            continue;
+        kiln_sched_divide(kiln_sched_try(t->s), t->sums, (uint32_t)iter, kiln_sched_const(size));
+        return;
+    }
 }
 
 const char *kiln_vta_choose_roles(kiln_vta_tiling *t) {

@@ -116,7 +116,7 @@ static uint32_t accumulators_of(const kiln_vta_config *machine) {
 static bool fits(const kiln_vta_tiling *t, const tile_row *r) {
     const part p = part_of(t, r);
     const double stages = (double)r->column[KILN_VTA_STAGES];
-    const double bias = t->has_bias ? (double)kiln_vta_tiles(t, KILN_VTA_AXIS_OUT) : 0;
+    const double bias = t->has_bias ? (double)kiln_vta_bias_tiles(t) : 0;
     const double results = stages * p.threads * vectors_of(&p), unit_matrices = t->products;
     return keeps_distance(t, &p) &&
            stages * owners(t, r, true) * loaded(t, &p, true).elements + results * t->products <=
@@ -176,7 +176,7 @@ static void add_copies(const kiln_vta_tiling *t, const kiln_core_block *block, d
 static void add_addends(const kiln_vta_tiling *t, const kiln_core_block *results, double parts,
                         kiln_core_work *w) {
     kiln_core_block bias = KILN_CORE_BLOCK;
-    kiln_core_block_add(&bias, (double)kiln_vta_tiles(t, KILN_VTA_AXIS_OUT), 1);
+    kiln_core_block_add(&bias, (double)kiln_vta_bias_tiles(t), 1);
     if (t->has_bias) add_copies(t, &bias, 1, KILN_VTA_ACC, &w->acc);
     if (t->addends)
         add_copies(t, results, t->addends * parts, t->products ? KILN_VTA_INP : KILN_VTA_ACC_BYTES,

@@ -34,6 +34,22 @@ static const char *const machine[] = {TINY, TINY_V2, WIDE, "vta:pynq"};
 
 #define DENSE "i8(min(max(shr(s[i, j] + 4i32, 3i32), -128i32), 127i32))"
 
+/* A convolution whose channels are in groups of so many: each sums over those of its group. */
+static kiln_program *groups_of(kiln_arena *arena, int groups, int in, int out, int size) {
+    return parsed(
+        arena,
+        kiln_arena_printf(
+            arena,
+            "program g\ninput x: i8[1,%d,%d,%d]\nconstant w: i8[%d,%d,3,3]\n"
+            "constant b: i32[%d,1,1]\ntemp s: i32[1,%d,%d,%d]\noutput y: i8[1,%d,%d,%d]\n"
+            "block conv(n:1, o:%d, h:%d, v:%d | c:%d, r:3, q:3): s[n, o, h, v] sum= "
+            "i32(x[n, floordiv(o, %d)*%d + c, h + r, v + q]) * i32(w[o, c, r, q]) init 0i32\n"
+            "block out(n:1, o:%d, h:%d, v:%d): y[n, o, h, v] = " BIASED "\n",
+            groups * in, size, size, groups * out, in, groups * out, groups * out, size - 2,
+            size - 2, groups * out, size - 2, size - 2, groups * out, size - 2, size - 2, in, out,
+            in, groups * out, size - 2, size - 2));
+}
+
 /* ---- capacities ------------------------------------------------------------------------------ */
 
 /* Places that the temp takes: those of one iteration of its home, in each iteration of a virtual
@@ -120,6 +136,8 @@ static void every_sketch_of_a_product_is_sound(void **state) {
     expect_sketches(*state, vta_layer_conv(*state, &parts), TINY_V2);
     expect_sketches(*state, vta_layer_conv(*state, &added), TINY_V2);
     expect_sketches(*state, vta_layer_conv(*state, &added), TINY);
+    expect_sketches(*state, groups_of(*state, 3, 4, 8, 6), TINY);
+    expect_sketches(*state, groups_of(*state, 2, 8, 4, 5), TINY_V2);
     expect_sketches(*state, vta_layer_dense(*state, 1, 24, 32, DENSE), TINY);
     expect_sketches(*state, vta_layer_dense(*state, 6, 8, 16, DENSE), WIDE);
     expect_sketches(*state, vta_layer_dense(*state, 4, 10, 13, DENSE), WIDE);
@@ -153,9 +171,25 @@ static int pick(kiln_rand *rand, const int *value, uint32_t count) {
     return value[kiln_rand_below(rand, count)];
 }
 
+static void expect_draws(const kiln_program *te, const char *device, kiln_rand *rand, uint64_t seed,
+                         kiln_arena *arena) {
+    const kiln_target target = target_of(arena, device);
+    kiln_space space;
+    expect_ok(kiln_space_create(te, &target, arena, &space));
+    for (uint32_t draw = 0; draw < 3; draw++) {
+        kiln_trace trace;
+        kiln_program *program;
+        expect_ok(kiln_space_sample(&space, rand, arena, &trace, &program));
+        expect_ok(same_result(te, program, arena));
+        expect_fits(program, &target, arena);
+        expect_ok(vta_builds_equal(te, program, &target, seed, arena));
+    }
+}
+
 static void every_draw_computes_the_same_and_fits(void **state) {
     static const int in[] = {8, 16, 24, 2, 3, 10}, out[] = {8, 16, 24, 5, 6, 11},
                      sizes[] = {5, 6, 7}, kernels[] = {1, 1, 3};
+    static const int groups_worth[] = {2, 3};
     static const char *const followers[] = {PLAIN, BIASED, ADDED};
     kiln_rand rand;
     kiln_rand_init(&rand, 19);
@@ -171,18 +205,13 @@ static void every_draw_computes_the_same_and_fits(void **state) {
                        .padding = (int)kiln_rand_below(&rand, 2)};
         const bool adds = device == machine[1] || c.out % 4 == 0; /* bytes, in whole tiles or any */
         c.follower = followers[wide ? 0 : kiln_rand_below(&rand, adds ? 3 : 2)];
-        const kiln_program *te = vta_layer_conv(*state, &c);
-        const kiln_target target = target_of(*state, device);
-        kiln_space space;
-        expect_ok(kiln_space_create(te, &target, *state, &space));
-        for (uint32_t draw = 0; draw < 3; draw++) {
-            kiln_trace trace;
-            kiln_program *program;
-            expect_ok(kiln_space_sample(&space, &rand, *state, &trace, &program));
-            expect_ok(same_result(te, program, *state));
-            expect_fits(program, &target, *state);
-            expect_ok(vta_builds_equal(te, program, &target, i, *state));
-        }
+        expect_draws(vta_layer_conv(*state, &c), device, &rand, i, *state);
+    }
+    for (uint32_t i = 0; i < 6; i++) {
+        const int groups = pick(&rand, groups_worth, 2), size = pick(&rand, sizes, 3);
+        const int from = 4 * (1 + (int)kiln_rand_below(&rand, 2)),
+                  made = 4 * (1 + (int)kiln_rand_below(&rand, 2));
+        expect_draws(groups_of(*state, groups, from, made, size), machine[i % 2], &rand, i, *state);
     }
 }
 
@@ -292,6 +321,8 @@ static void whatever_else_there_is_no_schedule_for_has_a_reason(void **state) {
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++)
         expect_reason(*state, vta_layer_conv(*state, &row[i].conv), row[i].device, row[i].reason);
+    expect_reason(*state, groups_of(*state, 4, 2, 4, 5), TINY, "does not lie in tiles");
+    expect_reason(*state, groups_of(*state, 8, 1, 1, 5), TINY, "do not lie in tiles");
     expect_reason(*state, bytes_program(*state, 8, 8, 8), TINY, "not made to bytes by one block");
     expect_reason(*state,
                   parsed(*state, "program d\ninput x: i8[8,16]\nconstant w: i8[16,8]\n"

@@ -1,7 +1,10 @@
 /* Ways that need no measurement. */
 #include "compiler-core/layout/ways.h"
 
+#include <math.h>
+
 #include "base/macros.h"
+#include "compiler-core/cost/features.h"
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/layout/parts.h"
 #include "compiler-core/rules/space.h"
@@ -47,7 +50,9 @@ double kiln_ways_least_ns(const kiln_ways *list) {
     return least;
 }
 
-static double estimate_ns(const kiln_task *task, const kiln_ways *list, bool on_host) {
+/* predicted_ns: of a device's schedule by its model; 0: nothing is. */
+static double estimate_ns(const kiln_task *task, const kiln_ways *list, bool on_host,
+                          double predicted_ns) {
     kiln_arg_buffers arg = kiln_program_args(task->te);
     double bytes = 0, measured = 0;
     for (uint32_t i = 0; i < arg.count; i++) {
@@ -60,12 +65,23 @@ static double estimate_ns(const kiln_task *task, const kiln_ways *list, bool on_
     }
     if (on_host) return (task->flops / HOST_FLOPS_PER_S + bytes / HOST_BYTES_PER_S) * 1e9;
     if (measured > 0) return measured * UNMEASURED;
+    if (predicted_ns > 0) return predicted_ns;
     return (task->flops / FLOPS_PER_S + bytes / BYTES_PER_S) * 1e9;
 }
 
-/* The default schedule of the task with these options, on the host or the device.
- * ILLEGAL_SCHEDULE: an argument cannot have the layout that they give it; FAILED_PRECONDITION: the
- * device has none. */
+/* What a device beside a host takes: of parts of tiles the time of whole ones. 0: there is no host
+ * to compare with. */
+static double predict_ns(const kiln_ways_maker *maker, const kiln_program *scheduled) {
+    const kiln_feature_set *set = kiln_features_of(maker->target);
+    if (!maker->target->host || !set->count) return 0;
+    float *number = KILN_ARENA_ARRAY(maker->arena, float, set->count);
+    set->compute(scheduled, maker->target, maker->arena, number);
+    return exp2((double)number[set->predicted_ns]);
+}
+
+/* The default schedule of the task with these options, on the host or the device, with the cost
+ * that is predicted, or 0. ILLEGAL_SCHEDULE: an argument cannot have the layout that they give it;
+ * FAILED_PRECONDITION: the device has none. */
 static kiln_status make_default(const kiln_ways_maker *maker, const kiln_task *task, bool on_host,
                                 kiln_space_options options, kiln_way *out) {
     kiln_arena *arena = maker->arena;
@@ -85,6 +101,7 @@ static kiln_status make_default(const kiln_ways_maker *maker, const kiln_task *t
     *out = (kiln_way){.trace = kiln_strbuf_end(&bytes, arena),
                       .is_default = true,
                       .on_host = on_host,
+                      .cost_ns = on_host ? 0 : predict_ns(maker, program),
                       .layout = KILN_ARENA_ARRAY(arena, kiln_layout, arg.count)};
     for (uint32_t i = 0; i < arg.count; i++)
         if (task->te->buffer.data[arg.buffer[i]].role != KILN_ROLE_CONSTANT)
@@ -179,16 +196,16 @@ static kiln_status add_on_family(const kiln_ways_maker *maker, const kiln_task *
     }
     if (!any) return KILN_OK;
     kiln_way way;
-    double cost_ns = estimate_ns(task, list, on_host) * FOREIGN;
     kiln_status st =
         make_default(maker, task, on_host, (kiln_space_options){.layout = given}, &way);
     if (kiln_status_code(st) == KILN_ILLEGAL_SCHEDULE || is_refused(maker, st)) {
         kiln_status_free(st); /* then not */
         return KILN_OK;
     }
-    way.cost_ns = cost_ns;
-    if (!st) kiln_ways_add(list, task, &way, arena);
-    return st;
+    if (st) return st;
+    way.cost_ns = estimate_ns(task, list, on_host, way.cost_ns) * FOREIGN;
+    kiln_ways_add(list, task, &way, arena);
+    return KILN_OK;
 }
 
 /* The default schedule on the layouts that it wants. */
@@ -197,7 +214,7 @@ static kiln_status add_own(const kiln_ways_maker *maker, const kiln_task *task, 
     kiln_way way;
     kiln_status st = make_default(maker, task, on_host, options, &way);
     if (st) return kiln_status_note(st, "the default schedule of %.*s", KILN_STR_ARG(task->op));
-    way.cost_ns = estimate_ns(task, list, on_host);
+    way.cost_ns = estimate_ns(task, list, on_host, way.cost_ns);
     kiln_ways_add(list, task, &way, maker->arena);
     return KILN_OK;
 }

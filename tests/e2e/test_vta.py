@@ -5,6 +5,7 @@ import pathlib
 import sys
 
 import harness
+import onnx_file as o
 from harness import until
 
 LAYER = "conv:32,14,14,32,3,3,1,1,1,1,1,1,1,1,1_int8"
@@ -36,6 +37,21 @@ def test_a_private_fleet_offers_the_machine(world):
     assert json.loads(world.run("vta", "trace", module).stdout)["traceEvents"]
     assert "# conv" in world.run("vta", "disasm", module).stdout
     world.left_nothing()
+
+
+def test_values_are_padded_between_kernels(world):
+    """Convolutions of 3, 40 and 23 channels, the last to floats: two on the device, and what the host reads is padded."""
+    weights = [o.tensor(f"w{i}", o.FLOAT, [out, made, 3, 3], [(7 * k % 11 - 5) / 8 for k in range(out * made * 9)])
+               for i, (made, out) in enumerate(((3, 40), (40, 23), (23, 5)))]
+    nodes = [o.node("Conv", f"v{i} w{i}", f"v{i + 1}", kernel_shape=[3, 3], pads=[1, 1, 1, 1]) for i in range(3)]
+    floats, model, module = world.path("f.onnx"), world.path("m.onnx"), world.path("m.kiln")
+    pathlib.Path(floats).write_bytes(o.model(nodes, [o.port("v0", [1, 3, 12, 12])], [o.port("v3", [1, 5, 12, 12])], weights))
+    world.run("quantize", floats, "--shift", "-o", model)
+    layers = world.json("explain", model, "--stage", "plan", "--target", "pynq-vta")[-1]["layers"]
+    assert [layer["on_host"] for layer in layers] == [True, False, False, True], layers
+    done = world.json("tune", model, "--target", "pynq-vta", "--trials", 4, "--db", world.path("t.db"), "--out", module)[-1]
+    assert done["verified"] == 4 and len(done["tasks"]) == 2, done
+    expect_right(world, module)
 
 
 def test_a_module_is_timed_and_has_one_reference(world):

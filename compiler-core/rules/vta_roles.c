@@ -104,10 +104,22 @@ static void find_positions(kiln_vta_tiling *t) {
     if (*column < 0) *column = t->batch;
 }
 
+/* Whether some results have weights of their own for the same data. */
+static bool shares_data(const kiln_vta_tiling *t) {
+    const kiln_block_info *b = &t->s->program->block.data[t->sums];
+    bool found = false;
+    for (int i = 0; i < (int)b->iter_count; i++)
+        found |= !b->iter[i].reduce && reads(&t->weights, i) && !reads(&t->data, i);
+    return found;
+}
+
 /* With from[data] as data and the other operand as weights. */
 static const char *choose_axes(kiln_vta_tiling *t, uint32_t data) {
     if (!learn_indices(t, data, &t->data) || !learn_indices(t, 1 - data, &t->weights))
         return "an index of the product is no sum of iterators";
+    if (!shares_data(t))
+        return "each channel has data of its own (depthwise), and the machine sums "
+               "over tiles of channels";
     t->iter[KILN_VTA_AXIS_OUT] = find_tiled(t, false, t->machine->block_out);
     if (t->iter[KILN_VTA_AXIS_OUT] < 0) return "its results do not lie in tiles of the machine";
     t->iter[KILN_VTA_AXIS_IN] = find_tiled(t, true, t->machine->block_in);

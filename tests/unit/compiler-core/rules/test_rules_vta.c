@@ -322,7 +322,7 @@ static void whatever_else_there_is_no_schedule_for_has_a_reason(void **state) {
     for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++)
         expect_reason(*state, vta_layer_conv(*state, &row[i].conv), row[i].device, row[i].reason);
     expect_reason(*state, groups_of(*state, 4, 2, 4, 5), TINY, "does not lie in tiles");
-    expect_reason(*state, groups_of(*state, 8, 1, 1, 5), TINY, "do not lie in tiles");
+    expect_reason(*state, groups_of(*state, 8, 1, 1, 5), TINY, "(depthwise)");
     expect_reason(*state, bytes_program(*state, 8, 8, 8), TINY, "not made to bytes by one block");
     expect_reason(*state,
                   parsed(*state, "program d\ninput x: i8[8,16]\nconstant w: i8[16,8]\n"

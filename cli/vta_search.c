@@ -13,7 +13,8 @@
 #include "cli/common/json.h"
 #include "vta/rtl/params.h"
 
-#define SAMPLES 100u   /* machines from all over the space, by which bounds are judged */
+/* Machines from all over the space, by which bounds are judged; some cannot run every layer. */
+#define SAMPLES 120u
 #define SIMULATED 3u   /* cuts of each layer, of every machine */
 #define TUNE_SHARE 0.6 /* of the time, where there is a model to tune */
 #define JOBS_MAX 64u
@@ -430,7 +431,7 @@ kiln_status kiln_vta_search_command(kiln_arena *process, int argc, char **argv) 
          "winner.kiln (default vta-search)"},
         {"seconds", KILN_OPT_COUNT, &c.seconds, "S", "for all of it, about (default 600)"},
         {"evaluate", KILN_OPT_COUNT, &c.evaluate, "N",
-         "simulate the N machines with the best bounds, beside some 100 that show how well bounds "
+         "simulate the N machines with the best bounds, beside some 120 that show how well bounds "
          "rank (default as many as S allows)"},
         {"candidates", KILN_OPT_COUNT, &c.candidates, "N",
          "machines that differ in more than their memories, for which the model is tuned (default "

@@ -135,16 +135,21 @@ kiln_status kiln_vta_tuning_default(const kiln_vta_tuning *t, kiln_arena *arena,
     return st ? st : compile(t, program, arena, out_compiled);
 }
 
+kiln_status kiln_vta_tuning_at(const kiln_vta_tuning *t, uint64_t index, kiln_arena *arena,
+                               kiln_trace *out_trace, kiln_vta_compiled *out_compiled) {
+    kiln_program *program;
+    kiln_status st = kiln_space_at(&t->space, index, arena, out_trace, &program);
+    return st ? st : compile(t, program, arena, out_compiled);
+}
+
 /* Takes the candidate's place in `best` where it is faster, or the first. */
 static kiln_status try_candidate(const kiln_vta_tuning *t, const kiln_vta_candidate *c,
                                  kiln_arena *arena, kiln_vta_compiled *best) {
     kiln_arena scratch;
     kiln_trace trace;
-    kiln_program *program;
     kiln_vta_compiled now;
     kiln_arena_init(&scratch, CANDIDATE_ARENA_BYTES);
-    kiln_status st = kiln_space_at(&t->space, c->index, &scratch, &trace, &program);
-    if (!st) st = compile(t, program, &scratch, &now);
+    kiln_status st = kiln_vta_tuning_at(t, c->index, &scratch, &trace, &now);
     if (!st && (!best->program.size || now.timing.cycles < best->timing.cycles)) {
         *best = now;
         best->program = kiln_str_copy(arena, now.program);

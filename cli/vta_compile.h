@@ -42,6 +42,11 @@ KILN_MUST_USE kiln_status kiln_vta_tuning_create(const kiln_vta_layer *layer,
  */
 KILN_MUST_USE kiln_status kiln_vta_tuning_default(const kiln_vta_tuning *tuning, kiln_arena *arena,
                                                   kiln_vta_compiled *out_compiled);
+/* The trace number `index` of the space and what becomes of it, in `arena`. Errors of kiln_space_at
+ * and kiln_build. */
+KILN_MUST_USE kiln_status kiln_vta_tuning_at(const kiln_vta_tuning *tuning, uint64_t index,
+                                             kiln_arena *arena, kiln_trace *out_trace,
+                                             kiln_vta_compiled *out_compiled);
 /* The fastest of the first `simulate_count` candidates; `alone`: of those with one virtual thread
  * and one stage, where nothing hides latency. What the back end refuses is left out. NOT_FOUND:
  * there is none. */

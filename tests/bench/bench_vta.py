@@ -1,6 +1,8 @@
-"""vta [--sensitivity] [--rtl [CONFIG...]] [--host]: what accelerators of the VTA class reach on C2 to C12, by the cycle simulator, and beside it in Verilog"""
+"""vta [--sensitivity] [--search [CONFIG...]] [--rtl [CONFIG...]] [--host]: what accelerators of the VTA class reach on C2 to C12, by the cycle simulator, how near searches come to the best of all schedules, and beside it in Verilog"""
+import concurrent.futures
 import json
 import math
+import os
 import pathlib
 import re
 import struct
@@ -13,6 +15,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "vta"))
 import rtl
 
 BENCH = kiln.BUILD / "tests/bench/bench-vta"
+SEARCH = kiln.BUILD / "tests/bench/bench-vta-search"
 RUN_ARMHF = pathlib.Path(__file__).parents[2] / "build-armhf/deploy/run/kiln-run"
 # How often ResNet-18 has each layer; C3 is none of its own.
 BODY = {"C2": 4, "C4": 1, "C5": 1, "C6": 3, "C7": 1, "C8": 1, "C9": 3, "C10": 1, "C11": 1, "C12": 3}
@@ -20,6 +23,8 @@ BODY = {"C2": 4, "C4": 1, "C5": 1, "C6": 3, "C7": 1, "C8": 1, "C9": 3, "C10": 1,
 
 def add_options(parser):
     parser.add_argument("--sensitivity", action="store_true", help="also over bytes a cycle and latency")
+    parser.add_argument("--search", nargs="*", metavar="CONFIG", help="only searches of 48 trials, of 8 after the other layers, and by chance, "
+                                                                      "beside all schedules (default: pynq)")
     parser.add_argument("--rtl", nargs="*", metavar="CONFIG", help="only cycles and data of the machine in Verilog beside the simulator's "
                                                                    "(default: pynq)")
     parser.add_argument("--host", action="store_true", help="only ResNet-18 on bytes: cycles of pynq's accelerator beside instructions of "
@@ -101,7 +106,24 @@ def show_host(work):
     print(f"ResNet-18: cycles of the {macs / 1e6:.1f} million multiply-adds that the accelerator does, instructions of the whole network")
 
 
+def write_log(config, layer, path):
+    with path.open("wb") as out:
+        subprocess.run([SEARCH, "log", config, layer], stdout=out, check=True)
+
+
+def show_search(config, work):
+    """All schedules of every layer on all cores, then searches among them."""
+    logs = {f"C{i}": work / f"C{i}.log" for i in range(2, 13)}
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(lambda layer: write_log(config, layer, logs[layer]), logs))
+    subprocess.run([SEARCH, "search", *logs.values()], check=True)
+
+
 def run(options, work):
+    if options.search is not None:
+        for config in options.search or ["pynq"]:
+            show_search(config, work)
+        return
     if options.host:
         show_host(work)
         return

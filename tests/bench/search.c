@@ -63,7 +63,7 @@ static kiln_status run(const contender *c, kiln_replay_pool *const *pool, uint32
     for (uint32_t p = 0; !st && p < pools; p++)
         for (uint64_t seed = 1; !st && seed <= SEEDS; seed++) {
             options.seed = seed;
-            st = kiln_replay_pool_search(pool[p], &options, TRIALS, best);
+            st = kiln_replay_pool_search(pool[p], &options, TRIALS, best, NULL, NULL);
             for (size_t m = 0; m < KILN_ARRAY_COUNT(mark); m++)
                 sum[m] += log(kiln_replay_pool_best_ns(pool[p]) / best[mark[m] - 1]);
         }

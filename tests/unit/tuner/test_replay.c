@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "tests/support/sign_test.h"
 #include "tests/support/test.h"
 #include "tuner/measure/replay/pool.h"
 
@@ -76,26 +77,12 @@ static const finds *search_all(const contender *c) {
         for (uint32_t s = 0; s < SEEDS; s++) {
             double best[TRIALS];
             options.seed = s + 1;
-            assert_null(kiln_replay_pool_search(pools[p], &options, TRIALS, best));
+            assert_null(kiln_replay_pool_search(pools[p], &options, TRIALS, best, NULL, NULL));
             known[slot].found.at_32[p * SEEDS + s] = kiln_replay_pool_best_ns(pools[p]) / best[31];
             known[slot].found.at_64[p * SEEDS + s] = kiln_replay_pool_best_ns(pools[p]) / best[63];
         }
     }
     return &known[slot].found;
-}
-
-/* One-sided sign test: the chance of so many wins of `a`, were both alike. Ties say nothing. */
-static double chance_of(const double *a, const double *b, uint32_t count) {
-    uint32_t wins = 0, decided = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        wins += a[i] > b[i];
-        decided += a[i] != b[i];
-    }
-    double chance = 0;
-    for (uint32_t k = wins; k <= decided; k++)
-        chance += exp(lgamma(decided + 1.0) - lgamma(k + 1.0) - lgamma(decided - k + 1.0) -
-                      decided * log(2));
-    return chance;
 }
 
 static double geomean(const double *value, uint32_t count) {
@@ -111,7 +98,7 @@ typedef struct verdict {
 static verdict compare(const contender *a, const contender *b) {
     const finds *x = search_all(a), *y = search_all(b);
     uint32_t count = logs.count * SEEDS;
-    verdict v = {chance_of(x->at_32, y->at_32, count), chance_of(x->at_64, y->at_64, count)};
+    verdict v = {sign_test(x->at_32, y->at_32, count), sign_test(x->at_64, y->at_64, count)};
     print_message(
         "# %s%s%s %.4f %.4f, %s %.4f %.4f of the best after 32 and 64 trials: p %.2g %.2g\n",
         a->searcher, a->uninformed ? ", results alone" : "",
@@ -205,7 +192,7 @@ static void a_search_of_a_pool_finds_all_of_it_in_the_end(void **state) {
     uint32_t trials = kiln_replay_pool_count(pools[0]) + 100;
     double *best = kiln_alloc(trials * sizeof *best);
     kiln_replay_options options = {.kind = KILN_SEARCHER_GRID, .seed = 1};
-    assert_null(kiln_replay_pool_search(pools[0], &options, trials, best));
+    assert_null(kiln_replay_pool_search(pools[0], &options, trials, best, NULL, NULL));
     assert_true(best[trials - 1] == kiln_replay_pool_best_ns(pools[0]));
     for (uint32_t i = 1; i < trials; i++) assert_true(best[i] <= best[i - 1]);
     kiln_free(best);

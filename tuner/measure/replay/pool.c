@@ -112,10 +112,20 @@ static kiln_status give(kiln_replay_pool *pool, uint32_t index, kiln_point *out)
     return KILN_OK;
 }
 
-static member *member_of(kiln_replay_pool *pool, const kiln_point *point) {
+static kiln_status find_member(const kiln_replay_pool *pool, const kiln_point *point,
+                               const member **out_member) {
     uint64_t index = 0;
-    KILN_CHECK(kiln_map_find(&pool->index, kiln_str_from(point->hash), &index));
-    return &pool->member[index];
+    if (!kiln_map_find(&pool->index, kiln_str_from(point->hash), &index))
+        return KILN_ERROR(NOT_FOUND, "the log has no such trace");
+    *out_member = &pool->member[index];
+    return KILN_OK;
+}
+
+/* Of a point of the pool. */
+static const member *member_of(const kiln_replay_pool *pool, const kiln_point *point) {
+    const member *found = NULL;
+    KILN_CHECK(find_member(pool, point, &found) == KILN_OK);
+    return found;
 }
 
 static kiln_status pool_first(kiln_points *points, uint32_t index, kiln_arena *arena,
@@ -301,8 +311,18 @@ static void teach(kiln_cost_model *model, kiln_searcher *searcher,
     }
 }
 
+/* What the searcher moves in. */
+static kiln_status points_of(kiln_replay_pool *pool, const kiln_replay_options *options,
+                             kiln_points **out_points) {
+    *out_points = &pool->points;
+    return options->whole_space
+               ? kiln_points_of_space(pool->space.te, &pool->target, pool->model, out_points)
+               : KILN_OK;
+}
+
 kiln_status kiln_replay_pool_search(kiln_replay_pool *pool, const kiln_replay_options *options,
-                                    uint32_t trials, double *out_best_ns) {
+                                    uint32_t trials, double *out_best_ns, uint32_t *out_tried,
+                                    uint32_t *out_tried_count) {
     kiln_cost_model *model = kiln_cost_model_create(
         &(kiln_cost_model_options){.seed = options->seed,
                                    .kind = pool->model,
@@ -317,7 +337,9 @@ kiln_status kiln_replay_pool_search(kiln_replay_pool *pool, const kiln_replay_op
     const member **asked = kiln_alloc(trials * sizeof *asked);
     uint32_t observed = 0, k = 0;
     double best = 0;
-    kiln_status st = kiln_searcher_create(&search, &pool->points, &searcher);
+    kiln_points *points = NULL;
+    kiln_status st = points_of(pool, options, &points);
+    if (!st) st = kiln_searcher_create(&search, points, &searcher);
     if (!st) teach(model, searcher, options, pool);
     for (; !st && k < trials; k++) {
         const kiln_point *point = NULL;
@@ -325,8 +347,9 @@ kiln_status kiln_replay_pool_search(kiln_replay_pool *pool, const kiln_replay_op
             kiln_searcher_observe(searcher, observed, asked[observed]->outcome, NULL,
                                   asked[observed]->median_ns);
         st = kiln_searcher_propose(searcher, &point);
+        if (!st) st = find_member(pool, point, &asked[k]);
         if (st) break;
-        asked[k] = member_of(pool, point);
+        if (out_tried) out_tried[k] = (uint32_t)(asked[k] - pool->member);
         double median_ns = asked[k]->outcome == KILN_OUTCOME_OK ? asked[k]->median_ns : 0;
         if (median_ns > 0 && (best <= 0 || median_ns < best)) best = median_ns;
         out_best_ns[k] = best;
@@ -335,6 +358,7 @@ kiln_status kiln_replay_pool_search(kiln_replay_pool *pool, const kiln_replay_op
         kiln_status_free(st); /* all of the log was proposed */
         st = KILN_OK;
     }
+    if (out_tried) *out_tried_count = k;
     for (; !st && k < trials; k++) out_best_ns[k] = best;
     kiln_searcher_destroy(searcher);
     kiln_cost_model_destroy(model);

@@ -33,13 +33,19 @@ typedef struct kiln_replay_options {
      * which are proposed first, too. Not the pool itself. */
     kiln_replay_pool *const *known;
     uint32_t known_count;
+    /* The log holds every trace of the task's space: searches move in the space itself, as a
+     * tuner's do, and the log only says how long each trace takes. */
+    bool whole_space;
 } kiln_replay_options;
 
 /* Searches the pool as a tuner would, results coming as late as tuner/job.h lets them:
  * out_best_ns[k] is the fastest of the first k + 1 trials, [trials]. Searches end early when they
- * end: the rest then repeats the last. */
+ * end: the rest then repeats the last. out_tried: [trials], numbers of the traces that were tried,
+ * in the order of those of the log that replay, *out_tried_count of them; both NULL where nobody
+ * asks. NOT_FOUND: the log was to hold the whole space, and does not. */
 KILN_MUST_USE kiln_status kiln_replay_pool_search(kiln_replay_pool *pool,
                                                   const kiln_replay_options *options,
-                                                  uint32_t trials, double *out_best_ns);
+                                                  uint32_t trials, double *out_best_ns,
+                                                  uint32_t *out_tried, uint32_t *out_tried_count);
 
 #endif

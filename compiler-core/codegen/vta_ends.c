@@ -128,7 +128,7 @@ static bool find_load(const kiln_vta_calls *calls, kiln_vta_memory memory, begin
     return false;
 }
 
-static double load_cycles(const kiln_vta_config *c, kiln_vta_memory memory, double tiles) {
+static double copy_cycles(const kiln_vta_config *c, kiln_vta_memory memory, double tiles) {
     return tiles * kiln_vta_tile_bytes(c, memory) * 8 / c->bus_bits;
 }
 
@@ -144,22 +144,22 @@ static beginning find_begin(const kiln_vta_calls *calls) {
     for (size_t i = 0; i < KILN_ARRAY_COUNT(memory); i++) {
         if (!find_loop(&call[b.gemm].nest, memory[i], &b) || !find_load(calls, memory[i], &b))
             continue;
-        b.cycles = load_cycles(&calls->config, memory[i], b.sums.count * b.step);
+        b.cycles = copy_cycles(&calls->config, memory[i], b.sums.count * b.step);
         if (b.cycles > best.cycles) best = b;
     }
     return best;
 }
 
-/* A further piece costs GEMM a drain of its pipeline, and LOAD a latency, which the pieces before
- * it hide. */
+/* Loads of all pieces and the last product, or the first load and all products, whichever is
+ * longer: a further piece costs LOAD a latency, or GEMM a drain of its pipeline. */
 static uint32_t begin_pieces(const kiln_vta_calls *calls, const beginning *b) {
     const kiln_vta_config *c = &calls->config;
     const kiln_vta_nest *nest = &calls->call.data[b->gemm].nest;
     const uint32_t most = b->sums.count / divide_up(c->pipeline, b->vectors);
+    const uint32_t drain = c->pipeline + TAKE_CYCLES, latency = c->latency + TAKE_CYCLES;
     double products = 1;
     for (uint32_t i = 0; i < nest->loop_count; i++) products *= nest->loop[i].extent;
-    return pieces_of(b->cycles, c->pipeline + TAKE_CYCLES,
-                     (uint32_t)fmin(most, products / (2.0 * (c->latency + 1))));
+    return KILN_MIN(pieces_of(b->cycles, drain, most), pieces_of(products, latency, most));
 }
 
 void kiln_vta_cut_begin(kiln_vta_calls *calls, kiln_arena *arena) {
@@ -187,11 +187,10 @@ void kiln_vta_cut_begin(kiln_vta_calls *calls, kiln_arena *arena) {
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* Calls of the end. */
+/* Calls of the end: the store, and operations of the ALU from `alu` up to it. */
 typedef struct ending {
-    bool has_gemm;
-    uint32_t gemm, alu, store; /* `alu`: the first of those of the ALU */
-    uint32_t tiles, unit;      /* of all results, and what pieces are multiples of */
+    uint32_t alu, store;
+    uint32_t tiles, unit; /* of all results, and what pieces are multiples of */
 } ending;
 
 /* Whether the call goes through the results that are stored; pieces fit its rounds then. */
@@ -217,59 +216,38 @@ static bool find_end(const kiln_vta_calls *calls, ending *out) {
     while (e.alu > 0 && call[e.alu - 1].kind == KILN_VTA_CALL_ALU &&
            belongs(&call[e.alu - 1], &e, r.first))
         e.alu--;
-    /* its sums: the last GEMM at these accumulators */
-    for (uint32_t i = e.alu; kiln_vta_config_has(&calls->config, KILN_VTA_ENGINE) && i-- > 0;) {
-        if (call[i].kind != KILN_VTA_CALL_GEMM || call[i].nest.base.dst != r.first) continue;
-        e.gemm = i;
-        e.has_gemm = belongs(&call[i], &e, r.first);
-        break;
-    }
     *out = e;
     return e.alu < e.store;
 }
 
+/* A further piece costs the ALU its instructions, and drains of its pipeline. */
 static uint32_t end_pieces(const kiln_vta_calls *calls, const ending *e) {
     const kiln_vta_config *c = &calls->config;
-    const uint32_t lanes = divide_up(c->batch * c->block_out, c->alu_lanes) * c->alu_cycles;
     const uint32_t chain = kiln_vta_config_has(c, KILN_VTA_CHAIN) ? KILN_VTA_CHAIN_MAX : 1;
-    const double store = load_cycles(c, KILN_VTA_OUT, e->tiles);
-    uint32_t passes = 0, operations = 0;
+    uint32_t further = 0;
     for (uint32_t i = e->alu; i < e->store; i++) {
-        operations += calls->call.data[i].operation_count;
-        passes += divide_up(calls->call.data[i].operation_count, chain);
+        const uint32_t operations = calls->call.data[i].operation_count;
+        further += operations * TAKE_CYCLES + divide_up(operations, chain) * KILN_VTA_ALU_PIPELINE;
     }
-    if (!e->has_gemm)
-        return pieces_of(store, passes * KILN_VTA_ALU_PIPELINE + operations * TAKE_CYCLES,
-                         e->tiles / e->unit);
-    return pieces_of(store + (double)e->tiles * passes * lanes, c->pipeline + TAKE_CYCLES,
-                     e->tiles / (divide_up(c->pipeline, e->unit) * e->unit));
-}
-
-static void push_end_piece(kiln_vta_calls *calls, const kiln_vta_call *whole, const ending *e,
-                           uint32_t number, uint32_t pieces, kiln_arena *arena) {
-    const uint32_t units = e->tiles / e->unit, begin = units * number / pieces * e->unit,
-                   end = units * (number + 1) / pieces * e->unit;
-    rounds r;
-    if (!rounds_of(whole, &r)) return; /* never: it belongs to the end */
-    const kiln_vta_call piece = piece_of(whole, &r, begin / r.tiles, end / r.tiles);
-    kiln_vec_push_in(arena, &calls->call, piece);
+    return pieces_of(copy_cycles(c, KILN_VTA_OUT, e->tiles), further, e->tiles / e->unit);
 }
 
 void kiln_vta_cut_end(kiln_vta_calls *calls, kiln_arena *arena) {
     ending e;
     if (!find_end(calls, &e)) return;
-    const uint32_t pieces = end_pieces(calls, &e), from = e.has_gemm ? e.gemm : e.alu;
+    const uint32_t pieces = end_pieces(calls, &e), units = e.tiles / e.unit,
+                   count = e.store + 1 - e.alu;
     if (pieces < 2) return;
     const kiln_vta_call *whole =
-        kiln_arena_copy(arena, calls->call.data, calls->call.count * sizeof *whole);
-    calls->call.count = from;
-    for (uint32_t k = from; k < e.alu; k++) {
-        const bool is_cut = k == from;
-        for (uint32_t i = 0; is_cut && i < pieces; i++)
-            push_end_piece(calls, &whole[k], &e, i, pieces, arena);
-        if (!is_cut) kiln_vec_push_in(arena, &calls->call, whole[k]);
-    }
+        kiln_arena_copy(arena, &calls->call.data[e.alu], count * sizeof *whole);
+    calls->call.count = e.alu;
     for (uint32_t i = 0; i < pieces; i++)
-        for (uint32_t k = e.alu; k <= e.store; k++)
-            push_end_piece(calls, &whole[k], &e, i, pieces, arena);
+        for (uint32_t k = 0; k < count; k++) {
+            const uint32_t begin = units * i / pieces * e.unit,
+                           end = units * (i + 1) / pieces * e.unit;
+            rounds r = {0};
+            if (!rounds_of(&whole[k], &r)) continue; /* never: it belongs to the end */
+            const kiln_vta_call piece = piece_of(&whole[k], &r, begin / r.tiles, end / r.tiles);
+            kiln_vec_push_in(arena, &calls->call, piece);
+        }
 }

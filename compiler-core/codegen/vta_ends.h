@@ -13,8 +13,8 @@
  * is loaded. All stays where no loop of the GEMM goes through one operand alone. */
 void kiln_vta_cut_begin(kiln_vta_calls *calls, kiln_arena *arena);
 /* Cuts the last store and the operations of the ALU in front of it: a piece is stored while the
- * next one is in the ALU; and where the ALU is an engine of its own, their GEMM. All stays where
- * they do not go through the same accumulators in the same order. */
+ * next one is in the ALU. All stays where they do not go through the same accumulators in the same
+ * order. Their GEMM stays whole: an ALU that is an engine waits where GEMM works (vta/csim.h). */
 void kiln_vta_cut_end(kiln_vta_calls *calls, kiln_arena *arena);
 
 #endif

@@ -138,8 +138,8 @@ kiln_core_time kiln_core_time_of(const kiln_vta_config *m, const kiln_core_work 
     const double part_calls = w->alu_operations * TAKE_CYCLES + passes * ALU_PIPELINE;
     t.term[KILN_CORE_ENDS] =
         2.0 * m->latency + per_call(loads, w->inp.blocks) + part_weights - cut_weights +
-        in_pieces(cut_weights, drain) +
-        (engine ? in_pieces(part_alu + part_out, drain) : in_pieces(part_out, part_calls));
+        in_pieces(cut_weights, cut_weights < part_weights ? m->latency : drain) +
+        (engine ? part_alu : 0) + in_pieces(part_out, part_calls);
     const double gemm = t.term[KILN_CORE_GEMM], alu = t.term[KILN_CORE_ALU];
     double compute = gemm + alu;
     if (engine && w->result_places > w->threads)

@@ -7,7 +7,7 @@
 #include "compiler-core/rules/vta.h"
 
 static const int64_t threads_worth[] = {1, 2, 4};
-static const int64_t stages_worth[] = {1, 2, 4};
+static const int64_t stages_worth[] = {1, 2, 3, 4};
 
 typedef struct tile_row {
     int64_t column[KILN_VTA_TILE_COLUMNS];
@@ -113,12 +113,25 @@ static uint32_t accumulators_of(const kiln_vta_config *machine) {
            kiln_vta_config_has(machine, KILN_VTA_ENGINE);
 }
 
+/* Where the ALU is an engine it waits for GEMM in the same quarter of the accumulators, which
+ * neither the model here nor csim counts. So results in turn have quarters of their own, and the
+ * bias, too; virtual threads, whose results lie together, have at least a quarter each, and do not
+ * come in turn. What is added to results lies in quarters of theirs anyway. */
+static bool has_quarters(const kiln_vta_tiling *t, const tile_row *r, const part *p, double bias) {
+    const double all = kiln_vta_tile_count(t->machine, KILN_VTA_ACC), quarter = all / 4;
+    const double stages = (double)r->column[KILN_VTA_STAGES], results = vectors_of(p);
+    if (!kiln_vta_config_has(t->machine, KILN_VTA_ENGINE) || t->addends > 0) return true;
+    if (p->threads > 1) return stages == 1 && results >= quarter;
+    return stages == 1 ||
+           ceil(bias / quarter) * quarter + (stages - 1) * fmax(results, quarter) + results < all;
+}
+
 static bool fits(const kiln_vta_tiling *t, const tile_row *r) {
     const part p = part_of(t, r);
     const double stages = (double)r->column[KILN_VTA_STAGES];
     const double bias = t->has_bias ? (double)kiln_vta_bias_tiles(t) : 0;
     const double results = stages * p.threads * vectors_of(&p), unit_matrices = t->products;
-    return keeps_distance(t, &p) &&
+    return keeps_distance(t, &p) && has_quarters(t, r, &p, bias) &&
            stages * owners(t, r, true) * loaded(t, &p, true).elements + results * t->products <=
                kiln_vta_tile_count(t->machine, KILN_VTA_INP) &&
            stages * owners(t, r, false) * loaded(t, &p, false).elements + unit_matrices <=

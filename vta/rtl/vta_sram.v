@@ -1,5 +1,6 @@
 // A memory of TILES tiles. Up to WRITE_TILES tiles that follow each other are written in a cycle, and READ_TILES are read: those
-// from `read_tile` on are at `read_data` in the next cycle, as they were before what this cycle writes. Tile t lies in bank
+// from `read_tile` on are at `read_data` in the next cycle, as they were before what this cycle writes; nobody uses what is read of a
+// tile while it is written, so hardware may read anything there. Tile t lies in bank
 // t % BANKS, so that tiles that follow each other never share one; BANKS is a power of two and no less than either number.
 module vta_sram #(
     parameter WIDTH = 32,

@@ -105,7 +105,8 @@ static memory_use memories_of(const kiln_vta_config *c) {
     add(&use, quarters * passes * out, lanes * kept, acc_tiles / out);
     uint32_t beats = READ_BEATS_LEAST;
     while (beats < c->latency + READ_BEATS_LEAST / 2) beats *= 2;
-    add(&use, READERS, c->bus_bits + 1, beats);
+    const uint32_t on_their_way = c->requests * (READ_BEATS_LEAST / 2);
+    add(&use, READERS, c->bus_bits + 1, beats < on_their_way ? beats : on_their_way);
     return use;
 }
 

@@ -64,7 +64,7 @@ static void figure(const kiln_vta_found *f, uint32_t which, kiln_strbuf *out) {
         most = KILN_MAX(most, axis_table[which].of(&c->machine));
         gops = KILN_MAX(gops, kiln_vta_candidate_gops(c));
     }
-    const kiln_axis x = {0, 1.05 * most, 50, 440, false}, y = {0, 1.1 * gops, 250, 10, false};
+    const kiln_axis x = {0, 1.05 * most, 50, 440, false}, y = {0, 1.1 * gops, 250, 20, false};
     begin_figure(axis_table[which].name, out);
     kiln_svg_axes(&x, axis_table[which].name, &y, "GOPS", out);
     const uint32_t step = 1 + f->evaluated / DOTS_MAX;
@@ -114,7 +114,7 @@ static void tuning_figure(const kiln_vta_found *f, kiln_strbuf *out) {
     }
     if (most <= 0) return; /* nothing was tuned */
     const kiln_axis x = {0, 1.02 * trials, 50, 440, false},
-                    y = {0.95 * least, most + 0.05 * least, 250, 10, false};
+                    y = {0.95 * least, most + 0.05 * least, 250, 20, false};
     begin_figure("Throughput over trials", out);
     kiln_svg_axes(&x, "trials of the tuning", &y, "GOPS", out);
     for (const kiln_vta_candidate *c = f->candidate; c <= preset; c++)

@@ -7,6 +7,7 @@
 Read from clang's syntax tree, as names alone do not tell a board's `text` from a project's."""
 import collections
 import json
+import os
 import pathlib
 import re
 import shlex
@@ -24,7 +25,7 @@ def syntax_tree(path, build):
     [command] = [c for c in commands if (pathlib.Path(c["directory"]) / c["file"]).resolve() == path][:1]
     options = [o for o in shlex.split(command["command"]) if o.startswith(("-I", "-D", "-std", "-isystem"))]
     done = subprocess.run([CLANG, *options, "-w", "-fsyntax-only", "-Xclang", "-ast-dump=json", str(path)], cwd=command["directory"],
-                          capture_output=True, text=True)
+                          env={**os.environ, "CCACHE_DISABLE": "1"}, capture_output=True, text=True)  # which may say paths in another way
     assert done.returncode == 0, done.stderr[:2000]
     return json.loads(done.stdout)
 

@@ -88,7 +88,7 @@ static void schedules_are_as_fast_as_cuts(void **state) {
     kiln_vta_tuning t;
     kiln_vta_compiled best;
     kiln_vta_cut_time cut;
-    create("pynq", *state, &t);
+    create("pynq", &layer, *state, &t);
     expect_ok(kiln_vta_tuning_best(&t, false, 8, *state, &best));
     expect_ok(kiln_vta_cut_search(&config, &conv, 2, 8, &cut));
     assert_true((double)best.timing.cycles <= 1.05 * (double)cut.timing.cycles);

@@ -4,7 +4,7 @@
 #include "tests/support/test.h"
 #include "tests/unit/compiler-core/codegen/vta_compiled.h"
 
-#define LAYERS 24u
+#define LAYERS 64u
 #define DRAWS 4u
 
 static void drawn_programs_are_right_in_any_order(void **state) {

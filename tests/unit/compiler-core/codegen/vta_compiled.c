@@ -11,7 +11,7 @@
 #include "tests/unit/compiler-core/rules/vta_layer.h"
 #include "vta/check.h"
 
-#define REDRAWS 2u
+#define REDRAWS 4u
 #define LOG_LEAST 8u /* of a memory's bytes */
 
 /* A layer on its machine. */

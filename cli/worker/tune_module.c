@@ -533,7 +533,8 @@ kiln_status kiln_tune_start_packer(kiln_tune *t) {
                                    .look = look,
                                    .context = t,
                                    .has_db = true};
-    st = kiln_model_provenance(t->options->model, &t->options->dim, t->db_path, t->process, &t->provenance);
+    st = kiln_model_provenance(t->options->model, &t->options->dim, t->db_path, t->process,
+                               &t->provenance);
     return st ? st : kiln_model_start(&t->packing, t->process, &t->packer);
 }
 

@@ -10,8 +10,8 @@
  * - blocks: they become stores, inits and ifs over loop variables
  * - simplify: indices, conditions, loops of extent 1
  * - skip: sums ask for what would make their term zero, products with a padding, before they add it
- * - vthread: loops over virtual threads move inwards and are unrolled; for accelerator cores, around
- *   a step of each thread at a time
+ * - vthread: loops over virtual threads move inwards and are unrolled; for accelerator cores,
+ * around a step of each thread at a time
  * - items: parallel loops at the root become groups of one work item
  * - launches: root statements are launches; temps get the scope of what shares them
  * - crossthread: parts of a reduction that threads have made are summed by these threads

@@ -215,25 +215,27 @@ kiln_status kiln_vta_rtl_params_print(const kiln_vta_config *config, uint32_t lu
         kiln_strbuf_printf(out, "`define VTA_%s 5'd%u\n", logs[i].name,
                            kiln_log2(s.tile_bytes[logs[i].value]));
     kiln_strbuf_printf(out, "`define VTA_BUS_LOG %u\n", kiln_log2(c->bus_bits / 8));
-    kiln_strbuf_text(out, "// Tiles of some bits that a beat holds, at least 1.\n"
-                          "`define VTA_LANES(bits) ((bits) < `VTA_BUS_BITS ? `VTA_BUS_BITS / "
-                          "(bits) : 1)\n"
-                          "// Two products share a multiplier (vta_dot.v).\n"
-                          "`ifndef VTA_SHARE_MULTIPLIERS\n"
-                          "`define VTA_SHARE_MULTIPLIERS 1\n"
-                          "`endif\n"
-                          "// Products in LUTs are sums that are chosen, not sums of what was chosen (vta_dot.v).\n"
-                          "`ifndef VTA_CHOOSE_SUMS\n"
-                          "`define VTA_CHOOSE_SUMS 0\n"
-                          "`endif\n"
-                          "// Of an address of main memory, for machines that have little of it.\n"
-                          "`ifndef VTA_ADDRESS_BITS\n"
-                          "`define VTA_ADDRESS_BITS 32\n"
-                          "`endif\n"
-                          "// Of a number of instructions.\n"
-                          "`define VTA_COUNT_BITS (`VTA_ADDRESS_BITS - 4)\n"
-                          "// Columns of weights that are multiplied in LUTs (vta_gemm.v).\n"
-                          "`ifndef VTA_LUT_COLUMNS\n");
+    kiln_strbuf_text(
+        out,
+        "// Tiles of some bits that a beat holds, at least 1.\n"
+        "`define VTA_LANES(bits) ((bits) < `VTA_BUS_BITS ? `VTA_BUS_BITS / "
+        "(bits) : 1)\n"
+        "// Two products share a multiplier (vta_dot.v).\n"
+        "`ifndef VTA_SHARE_MULTIPLIERS\n"
+        "`define VTA_SHARE_MULTIPLIERS 1\n"
+        "`endif\n"
+        "// Products in LUTs are sums that are chosen, not sums of what was chosen (vta_dot.v).\n"
+        "`ifndef VTA_CHOOSE_SUMS\n"
+        "`define VTA_CHOOSE_SUMS 0\n"
+        "`endif\n"
+        "// Of an address of main memory, for machines that have little of it.\n"
+        "`ifndef VTA_ADDRESS_BITS\n"
+        "`define VTA_ADDRESS_BITS 32\n"
+        "`endif\n"
+        "// Of a number of instructions.\n"
+        "`define VTA_COUNT_BITS (`VTA_ADDRESS_BITS - 4)\n"
+        "// Columns of weights that are multiplied in LUTs (vta_gemm.v).\n"
+        "`ifndef VTA_LUT_COLUMNS\n");
     print_macro("VTA_", "LUT_COLUMNS", lut_columns, out);
     kiln_strbuf_text(out, "`endif\n");
     print_numbers(out);

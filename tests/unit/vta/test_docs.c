@@ -14,9 +14,11 @@ static const char head[] =
     "    kiln vta asm p.txt -o p.vta               # from text to a program\n"
     "    kiln vta check p.vta && kiln vta run p.vta\n"
     "    kiln vta trace p.vta -o p.json            # for Perfetto\n"
-    "    kiln vta disasm c2.kiln                   # programs of a module's kernels; --program N is one of them\n"
+    "    kiln vta disasm c2.kiln                   # programs of a module's kernels; --program N "
+    "is one of them\n"
     "    kiln vta params pynq -o vta_params.vh     # for the Verilog of vta/rtl\n"
-    "    kiln vta search --layers C2..C12          # which machine to build (docs/how-to/vta-hardware.md)\n\n";
+    "    kiln vta search --layers C2..C12          # which machine to build "
+    "(docs/how-to/vta-hardware.md)\n\n";
 
 static void print_config(kiln_strbuf *out) {
     kiln_strbuf_text(out, "## The machine\n\n"

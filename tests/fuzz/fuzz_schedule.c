@@ -1,11 +1,11 @@
-/* Random schedules of random programs: fuzz-schedule [--seconds S] [--runs N] [--seed N] [--corpus
- * IGNORED]. Structured, so it has a main of its own instead of driver.c's bytes. */
+/* Random schedules of random programs: fuzz-schedule [--seconds S] [--runs N] [--seed N] [--first
+ * N]
+ * [--corpus IGNORED]. Structured, so it has a main of its own instead of driver.c's bytes. */
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/clock.h"
-#include "base/str.h"
 #include "compiler-core/sched/prim.h"
+#include "tests/fuzz/drawing.h"
 #include "tests/support/schedule_fuzz.h"
 #include "tests/unit/compiler-core/codegen/device_board.h"
 
@@ -22,24 +22,13 @@ static void print_counts(const schedule_fuzz_counts *counts) {
 }
 
 int main(int argc, char **argv) {
-    uint64_t seconds = 0, runs = 0, seed = 1;
-    for (int i = 1; i + 1 < argc; i += 2) {
-        kiln_str name = kiln_str_from(argv[i]), value = kiln_str_from(argv[i + 1]);
-        bool known = kiln_str_is(name, "--corpus");
-        known |= kiln_str_is(name, "--seconds") && kiln_str_to_u64(value, &seconds);
-        known |= kiln_str_is(name, "--runs") && kiln_str_to_u64(value, &runs);
-        known |= kiln_str_is(name, "--seed") && kiln_str_to_u64(value, &seed);
-        if (!known) {
-            fprintf(stderr, "fuzz-schedule: %s %s is not an option\n", argv[i], argv[i + 1]);
-            return 2;
-        }
-    }
+    fuzz_drawing d;
+    if (!fuzz_drawing_parse("fuzz-schedule", argc, argv, &d)) return 2;
     schedule_fuzz_counts counts = {0};
     kiln_strbuf report = {0};
-    uint64_t end_ns = kiln_clock_ns() + seconds * 1000000000u;
     bool same = true;
-    for (uint64_t k = 0; same && (runs ? k < runs : kiln_clock_ns() < end_ns); k++)
-        same = schedule_fuzz_pair(seed * 1000003u + k, build_and_run_on_null, &counts, &report);
+    for (uint64_t k = d.first; same && fuzz_drawing_goes_on(&d, k); k++)
+        same = schedule_fuzz_pair(d.seed * 1000003u + k, build_and_run_on_null, &counts, &report);
     if (!same) printf("%s\n", report.data);
     printf("schedule: %" PRIu64 " pairs, %" PRIu64 " primitives applied, %" PRIu64 " refused, %s\n",
            counts.pairs, counts.applied, counts.refused, same ? "no mismatch" : "MISMATCH");

@@ -4,8 +4,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/clock.h"
 #include "base/hash.h"
+#include "tests/fuzz/drawing.h"
 #include "tests/unit/compiler-core/codegen/vta_compiled.h"
 
 #define DRAWS 16u       /* schedules of a layer */
@@ -23,32 +23,20 @@ static void print_counts(const vta_compiled_counts *c) {
 }
 
 int main(int argc, char **argv) {
-    uint64_t seconds = 0, runs = 0, seed = 1, first = 0;
-    for (int i = 1; i + 1 < argc; i += 2) {
-        kiln_str name = kiln_str_from(argv[i]), value = kiln_str_from(argv[i + 1]);
-        bool known = kiln_str_is(name, "--corpus");
-        known |= kiln_str_is(name, "--seconds") && kiln_str_to_u64(value, &seconds);
-        known |= kiln_str_is(name, "--runs") && kiln_str_to_u64(value, &runs);
-        known |= kiln_str_is(name, "--seed") && kiln_str_to_u64(value, &seed);
-        known |= kiln_str_is(name, "--first") && kiln_str_to_u64(value, &first);
-        if (!known) {
-            fprintf(stderr, "fuzz-vta-compiled: %s %s is not an option\n", argv[i], argv[i + 1]);
-            return 2;
-        }
-    }
+    fuzz_drawing d;
+    if (!fuzz_drawing_parse("fuzz-vta_compiled", argc, argv, &d)) return 2;
     vta_compiled_counts counts = {0};
     kiln_strbuf report = {0};
-    const uint64_t end_ns = kiln_clock_ns() + seconds * 1000000000u;
     bool right = true;
-    uint64_t at = first;
-    while (right && (runs ? at - first < runs : kiln_clock_ns() < end_ns)) {
-        right = vta_compiled_layer(kiln_hash64(&at, sizeof at, seed), DRAWS, at % FLAGS_EVERY == 0,
-                                   &counts, &report);
+    uint64_t at = d.first;
+    while (right && fuzz_drawing_goes_on(&d, at)) {
+        right = vta_compiled_layer(kiln_hash64(&at, sizeof at, d.seed), DRAWS,
+                                   at % FLAGS_EVERY == 0, &counts, &report);
         at++;
     }
     if (!right)
         printf("%sagain: fuzz-vta_compiled --seed %" PRIu64 " --first %" PRIu64 " --runs 1\n",
-               report.data, seed, at - 1);
+               report.data, d.seed, at - 1);
     printf("vta-compiled: %" PRIu64 " programs, %s\n", counts.programs,
            right ? "none differs" : "ONE IS WRONG");
     print_counts(&counts);

@@ -440,8 +440,7 @@ kiln_status kiln_vta_search_command(kiln_arena *process, int argc, char **argv) 
          "of each candidate, at most; those in tuning.db count (default 48)"},
         {"tracker", KILN_OPT_TEXT, &c.tracker, "ADDR",
          "tune over this fleet, whose boards offer the candidates (default: a private one for "
-         "each, "
-         "with the machine simulated)"},
+         "each, with the machine simulated)"},
         KILN_CLIENT_KEY_OPTIONS(&c),
         {"batch", KILN_OPT_COUNT, &c.batch, "N", "images at once, of --layers (default 1)"},
         {"clock", KILN_OPT_COUNT, &c.clock, "MHZ",

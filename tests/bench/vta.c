@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "cli/vta_compile.h"
+#include "tests/support/vta_tuning.h"
 #include "vta/search/cut.h"
 #include "vta/search/resources.h"
 

@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "cli/vta_compile.h"
 #include "tests/support/sign_test.h"
+#include "tests/support/vta_tuning.h"
 #include "tuner/measure/replay/pool.h"
 
 #define SEEDS 10u

@@ -1,4 +1,4 @@
-#include "cli/vta_compile.h"
+#include "tests/support/vta_tuning.h"
 
 #include <math.h>
 #include <stdlib.h>

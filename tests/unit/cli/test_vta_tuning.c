@@ -1,6 +1,6 @@
 /* Layers as the compiler schedules them for accelerators: the task is the one of a model, what is
  * found is no slower than the default, and one thread with one stage hides nothing. */
-#include "cli/vta_compile.h"
+#include "tests/support/vta_tuning.h"
 
 #include "compiler-core/frontend/frontend.h"
 #include "compiler-core/frontend/zoo/zoo.h"

@@ -1,8 +1,8 @@
 /* What the compiler makes of a convolution for an accelerator of the VTA class: the schedules of
  * its space in the order of their predictions, and the fastest of them by the cycle simulator. For
  * `./dev bench vta`: in this process, without a fleet; a candidate takes some 20 ms. */
-#ifndef KILN_CLI_VTA_COMPILE_H
-#define KILN_CLI_VTA_COMPILE_H
+#ifndef KILN_TESTS_SUPPORT_VTA_TUNING_H
+#define KILN_TESTS_SUPPORT_VTA_TUNING_H
 
 #include "compiler-core/core.h"
 #include "vta/csim.h"

@@ -6,10 +6,10 @@
  * samples (their lower quartile): between processes it scatters half as much as the median of all.
  * It is a time that was seen: nothing is taken off it, and it is never below the least sample.
  *
- * How fast the board was is told by a reference kernel of two parts (rpc-server/pace.h), each as
- * its time over what it usually takes. A kernel that reaches the share s of the arithmetic peak
- * (its roofline) is bound by arithmetic for s of its time and at most by memory for the rest, so
- * the board may have changed it by
+ * How fast the board was is told by a reference kernel of two parts
+ * (rpc-server/reference_kernel.h), each as its time over what it usually takes. A kernel that
+ * reaches the share s of the arithmetic peak (its roofline) is bound by arithmetic for s of its
+ * time and at most by memory for the rest, so the board may have changed it by
  *
  *     log time = log usual time + s * log arithmetic + (1 - s) * log memory
  *

@@ -17,8 +17,8 @@
 #include "cli/common/records.h"
 #include "cli/rows_json.h"
 #include "deploy/pack/limits.h"
-#include "tuner/drawing.h"
 #include "tuner/job.h"
+#include "tuner/offline_candidates.h"
 
 #define TRIALS_MAX 4096u /* of one folder, as of one lease */
 #define CANDIDATES_DEFAULT 32u
@@ -42,7 +42,7 @@ typedef struct batch {
     kiln_target target;
     const char *target_text, *folder, *part; /* part: where it is written before it is whole */
     kiln_accuracy accuracy;
-    kiln_drawing_options drawing;
+    kiln_offline_candidates_options drawing;
     char job[KILN_HASH128_TEXT];
     kiln_strbuf trials, records, rows;
     kiln_msg_blob_ref reference; /* of the task under way */
@@ -224,7 +224,7 @@ static void report(const batch *b) {
 
 static kiln_status draw(batch *b, const char *path, const kiln_import_options *import,
                         const char *db_path) {
-    const kiln_drawing_sink sink = {take_reference, take_candidate, take_refusal, b};
+    const kiln_offline_candidates_sink sink = {take_reference, take_candidate, take_refusal, b};
     kiln_model model = {0};
     kiln_compilation *compilation = NULL;
     kiln_model_work work = {.model = &model,
@@ -238,7 +238,7 @@ static kiln_status draw(batch *b, const char *path, const kiln_import_options *i
     if (!st) st = begin_folder(b);
     if (!st) print_job(b, &model);
     b->drawing.compilation = compilation;
-    if (!st) st = kiln_drawing_run(&b->drawing, &sink);
+    if (!st) st = kiln_offline_candidates_make(&b->drawing, &sink);
     if (!st) st = end_folder(b);
     if (st && kiln_file_is_folder(b->part)) kiln_status_free(kiln_folder_remove(b->part));
     kiln_db_close(b->drawing.db);

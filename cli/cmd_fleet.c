@@ -204,11 +204,11 @@ static kiln_status fleet_ping(kiln_command_call *c) {
     return kiln_fleet_ping(c);
 }
 
-/* Puts the board off or on duty; the tracker answers when that is on its disk. */
-static kiln_status order(kiln_command_call *c, kiln_duty duty, bool forget) {
+/* Puts the board out of service or back; the tracker answers when that is on its disk. */
+static kiln_status order(kiln_command_call *c, kiln_board_service service, bool forget) {
     kiln_message message = {.type = KILN_MSG_BOARD_ORDER,
                             .board_order = {.board = kiln_str_from(c->tracker.id),
-                                            .duty = (uint32_t)duty,
+                                            .service = (uint32_t)service,
                                             .text = kiln_str_from(c->why),
                                             .forget = forget}};
     kiln_message answer = {0};
@@ -222,21 +222,21 @@ static kiln_status order(kiln_command_call *c, kiln_duty duty, bool forget) {
     return st;
 }
 
-static kiln_status fleet_drain(kiln_command_call *c) { return order(c, KILN_DUTY_DRAINED, false); }
+static kiln_status fleet_drain(kiln_command_call *c) { return order(c, KILN_BOARD_DRAINED, false); }
 
 static kiln_status fleet_quarantine(kiln_command_call *c) {
-    return order(c, KILN_DUTY_QUARANTINED, false);
+    return order(c, KILN_BOARD_QUARANTINED, false);
 }
 
 static kiln_status fleet_release(kiln_command_call *c) {
-    return order(c, KILN_DUTY_IN_SERVICE, false);
+    return order(c, KILN_BOARD_IN_SERVICE, false);
 }
 
 static kiln_status fleet_forget(kiln_command_call *c) {
     uint32_t version = kiln_client_version(c->tracker.client);
     if (version && version < KILN_PROTO_FORGETS_BOARDS)
         return KILN_ERROR(UNIMPLEMENTED, "the tracker is too old to forget a board by an order");
-    return order(c, KILN_DUTY_IN_SERVICE, true);
+    return order(c, KILN_BOARD_IN_SERVICE, true);
 }
 
 kiln_status kiln_cmd_fleet(kiln_arena *process, int argc, char **argv) {

@@ -133,12 +133,14 @@ typedef enum kiln_topic {
 } kiln_topic;
 
 /* Whether a board may be leased; lasts over restarts of board and tracker. */
-#define KILN_DUTIES(X)                                                                   \
+#define KILN_BOARD_SERVICES(X)                                                           \
     X(IN_SERVICE, 0, "in service")                                                       \
     X(DRAINED, 1, "drained")         /* its leases end in their own time; no new ones */ \
     X(QUARANTINED, 2, "quarantined") /* its leases end at once, as it cannot be trusted */
-#define X(name, number, text) KILN_DUTY_##name = number,
-typedef enum kiln_duty { KILN_DUTIES(X) KILN_DUTY_COUNT } kiln_duty;
+#define X(name, number, text) KILN_BOARD_##name = number,
+typedef enum kiln_board_service {
+    KILN_BOARD_SERVICES(X) KILN_BOARD_SERVICE_COUNT
+} kiln_board_service;
 #undef X
 
 /* What a person is in a project; each role has the rights of those before it (tracker/rights.def).
@@ -185,8 +187,8 @@ bool kiln_peer_role_find(kiln_str name, kiln_peer_role *out_role);
 const char *kiln_phase_name(kiln_phase phase);
 const char *kiln_job_state_name(kiln_job_state state);
 const char *kiln_stop_name(kiln_stop stop);
-const char *kiln_duty_name(kiln_duty duty);     /* "drained" */
-const char *kiln_member_name(kiln_member role); /* "operator" */
+const char *kiln_board_service_name(kiln_board_service service); /* "drained" */
+const char *kiln_member_name(kiln_member role);                  /* "operator" */
 bool kiln_member_find(kiln_str name, kiln_member *out_role);
 const char *kiln_setting_name(kiln_setting setting); /* "board-seconds" */
 const char *kiln_setting_text(kiln_setting setting); /* for people */

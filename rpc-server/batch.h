@@ -10,7 +10,7 @@
 #define KILN_RPC_SERVER_BATCH_H
 
 #include "proto/net.h"
-#include "rpc-server/uplink.h"
+#include "rpc-server/board_connection.h"
 
 #define KILN_BATCH_ATTEMPTS_MAX 3u
 #define KILN_BATCH_DEPTH 3u /* trials given to one slot at a time: blobs are brought meanwhile */
@@ -23,8 +23,9 @@ typedef struct kiln_batch_options {
     const kiln_msg_board_up *board; /* copied */
     const char *node;
     kiln_blob_store *store;
-    const kiln_uplink_handler *handler; /* as of a tracker's line; `closed` is not called */
-    void (*ended)(void *context);       /* nothing is left to do, or nothing can be done */
+    const kiln_board_connection_handler
+        *handler;                 /* as of a tracker's line; `closed` is not called */
+    void (*ended)(void *context); /* nothing is left to do, or nothing can be done */
     void *context;
 } kiln_batch_options;
 

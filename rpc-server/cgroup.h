@@ -1,7 +1,7 @@
 /* Control groups (version 2) of contained children, one for each: what is in it can be killed as
  * one, wherever it went, and all of it together is bounded. Used where this process may make groups
  * below its own (systemd: Delegate=yes; root); whether a bound holds is tried, not assumed. For
- * rpc-server/ward.c. One thread. */
+ * rpc-server/child_process.c. One thread. */
 #ifndef KILN_RPC_SERVER_CGROUP_H
 #define KILN_RPC_SERVER_CGROUP_H
 

@@ -13,12 +13,12 @@
 #include "base/target.h"
 #include "deploy/runtime/peak.h"
 #include "rpc-server/board.h"
+#include "rpc-server/board_connection.h"
+#include "rpc-server/child_process.h"
 #include "rpc-server/discover.h"
 #include "rpc-server/doctor_drivers.h"
 #include "rpc-server/drift.h"
 #include "rpc-server/executor.h"
-#include "rpc-server/uplink.h"
-#include "rpc-server/ward.h"
 
 /* 2024-01-01: a board without a battery believes to be in 1970 until it has heard the time. */
 #define CLOCK_LEAST_S UINT64_C(1704067200)
@@ -101,10 +101,10 @@ static verdict check_speed(doctor *d) {
 }
 
 static verdict check_measuring(doctor *d) {
-    kiln_pace_round round[KILN_DRIFT_START];
-    kiln_status st = kiln_pace_watch(measuring_core(), KILN_DRIFT_START, round);
+    kiln_reference_kernel_round round[KILN_DRIFT_START];
+    kiln_status st = kiln_reference_kernel_watch(measuring_core(), KILN_DRIFT_START, round);
     if (st) return from_status(d, st);
-    const kiln_pace_norm norm = kiln_pace_norm_of(round, KILN_DRIFT_START);
+    const kiln_reference_kernel_norm norm = kiln_reference_kernel_norm_of(round, KILN_DRIFT_START);
     kiln_strbuf_text(&d->found, "arithmetic ");
     kiln_part_norm_print(&norm.arithmetic, &d->found);
     kiln_strbuf_text(&d->found, "; memory ");
@@ -155,19 +155,19 @@ static verdict check_device(doctor *d) {
 }
 
 static verdict check_fences(doctor *d) {
-    kiln_wards wards = {.helper = d->options->helper,
-                        .folder =
-                            kiln_arena_printf(d->arena, "%s/doctor", d->options->state_folder)};
+    kiln_child_pool pool = {.helper = d->options->helper,
+                            .folder =
+                                kiln_arena_printf(d->arena, "%s/doctor", d->options->state_folder)};
     kiln_strbuf missing = {0};
     const kiln_executor *executor = d->options->board.executor;
     const kiln_driver *driver = executor ? executor->driver : NULL;
-    kiln_status st = kiln_wards_open(&wards, &driver, driver ? 1 : 0);
-    kiln_wards_close(&wards);
+    kiln_status st = kiln_child_pool_open(&pool, &driver, driver ? 1 : 0);
+    kiln_child_pool_close(&pool);
     if (kiln_status_code(st) == KILN_PERMISSION_DENIED)
         st = kiln_status_note(st, "is %s on a file system mounted noexec?", d->options->program);
     if (st) return from_status(d, st);
-    if (d->options->is_split) wards.fences |= 1U << KILN_FENCE_SPLIT;
-    kiln_fences_print(KILN_FENCES_ALL & ~wards.fences, &missing);
+    if (d->options->is_split) pool.fences |= 1U << KILN_FENCE_SPLIT;
+    kiln_fences_print(KILN_FENCES_ALL & ~pool.fences, &missing);
     if (missing.size)
         kiln_strbuf_printf(&d->found, "candidates are held without %s, which this system refuses",
                            missing.data);
@@ -294,7 +294,8 @@ static verdict check_tracker(doctor *d) {
         const kiln_address *address = kiln_addresses_next(&addresses);
         kiln_credentials credentials = {0};
         int socket_fd = 0;
-        st = kiln_uplink_prepare(o->helper, &addresses, address, &credentials, &socket_fd);
+        st =
+            kiln_board_connection_prepare(o->helper, &addresses, address, &credentials, &socket_fd);
         if (!st) st = visit_tracker(d, address, &credentials, socket_fd);
         if (d->found.size) kiln_strbuf_text(&d->found, "; ");
         if (!st) kiln_address_print(address, &d->found);

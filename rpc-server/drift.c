@@ -9,37 +9,39 @@
 
 /* ---- What is usual ---- */
 
-#define READINGS_MAX (KILN_DRIFT_WINDOW * KILN_PACE_STATE_COUNT)
+#define READINGS_MAX (KILN_DRIFT_WINDOW * KILN_REFERENCE_KERNEL_STATE_COUNT)
 
-/* One part's readings, [count][KILN_PACE_STATE_COUNT], and each over the median of its round. */
+/* One part's readings, [count][KILN_REFERENCE_KERNEL_STATE_COUNT], and each over the median of its
+ * round. */
 typedef struct readings {
     double ns[READINGS_MAX], in_round[READINGS_MAX];
     uint32_t count; /* of all */
 } readings;
 
-static double part_of(const kiln_pace *pace, size_t part) {
+static double part_of(const kiln_reference_kernel_times *pace, size_t part) {
     return *(const double *)((const char *)pace + part);
 }
 
-/* `part`: offset of its field in kiln_pace. */
-static void collect(const kiln_pace_round *round, uint32_t count, size_t part, readings *out) {
-    out->count = count * KILN_PACE_STATE_COUNT;
+/* `part`: offset of its field in kiln_reference_kernel_times. */
+static void collect(const kiln_reference_kernel_round *round, uint32_t count, size_t part,
+                    readings *out) {
+    out->count = count * KILN_REFERENCE_KERNEL_STATE_COUNT;
     for (uint32_t r = 0; r < count; r++) {
-        double *ns = out->ns + r * KILN_PACE_STATE_COUNT;
-        for (uint32_t s = 0; s < KILN_PACE_STATE_COUNT; s++) {
+        double *ns = out->ns + r * KILN_REFERENCE_KERNEL_STATE_COUNT;
+        for (uint32_t s = 0; s < KILN_REFERENCE_KERNEL_STATE_COUNT; s++) {
             ns[s] = part_of(&round[r].reading[s], part);
             KILN_CHECK(ns[s] > 0);
         }
-        const double middle = kiln_stats_median(ns, KILN_PACE_STATE_COUNT);
-        for (uint32_t s = 0; s < KILN_PACE_STATE_COUNT; s++)
-            out->in_round[r * KILN_PACE_STATE_COUNT + s] = ns[s] / middle;
+        const double middle = kiln_stats_median(ns, KILN_REFERENCE_KERNEL_STATE_COUNT);
+        for (uint32_t s = 0; s < KILN_REFERENCE_KERNEL_STATE_COUNT; s++)
+            out->in_round[r * KILN_REFERENCE_KERNEL_STATE_COUNT + s] = ns[s] / middle;
     }
 }
 
 static double state_median(const readings *r, uint32_t state) {
     double value[KILN_DRIFT_WINDOW];
     uint32_t count = 0;
-    for (uint32_t i = state; i < r->count; i += KILN_PACE_STATE_COUNT)
+    for (uint32_t i = state; i < r->count; i += KILN_REFERENCE_KERNEL_STATE_COUNT)
         value[count++] = r->in_round[i];
     return kiln_stats_median(value, count);
 }
@@ -48,7 +50,7 @@ static bool is_within(double ratio, double band) { return fabs(log(ratio)) <= lo
 
 static kiln_part_use use_of(const kiln_part_norm *norm) {
     double least = INFINITY, most = 0;
-    for (uint32_t s = 0; s < KILN_PACE_STATE_COUNT; s++) {
+    for (uint32_t s = 0; s < KILN_REFERENCE_KERNEL_STATE_COUNT; s++) {
         least = KILN_MIN(least, norm->state[s]);
         most = KILN_MAX(most, norm->state[s]);
     }
@@ -56,35 +58,40 @@ static kiln_part_use use_of(const kiln_part_norm *norm) {
     return norm->scatter > KILN_DRIFT_SCATTER_MAX ? KILN_PART_SCATTERS : KILN_PART_USED;
 }
 
-static kiln_part_norm part_norm_of(const kiln_pace_round *round, uint32_t count, size_t part) {
+static kiln_part_norm part_norm_of(const kiln_reference_kernel_round *round, uint32_t count,
+                                   size_t part) {
     readings r;
     uint32_t scattered = 0;
     collect(round, count, part, &r);
     kiln_part_norm norm = {.usual_ns = kiln_stats_quantile(r.ns, r.count, 1.0 / KILN_DRIFT_FASTER)};
     const double in_band = kiln_stats_quantile(r.ns, r.count, KILN_DRIFT_IN_BAND) / norm.usual_ns;
     norm.band = KILN_MIN(KILN_MAX(in_band - 1, KILN_DRIFT_BAND_LEAST), KILN_DRIFT_BAND_MOST);
-    for (uint32_t s = 0; s < KILN_PACE_STATE_COUNT; s++) norm.state[s] = state_median(&r, s);
-    for (uint32_t i = 0; i < r.count; i += KILN_PACE_STATE_COUNT) {
+    for (uint32_t s = 0; s < KILN_REFERENCE_KERNEL_STATE_COUNT; s++)
+        norm.state[s] = state_median(&r, s);
+    for (uint32_t i = 0; i < r.count; i += KILN_REFERENCE_KERNEL_STATE_COUNT) {
         uint32_t of_round = 0;
-        for (uint32_t s = 0; s < KILN_PACE_STATE_COUNT; s++)
+        for (uint32_t s = 0; s < KILN_REFERENCE_KERNEL_STATE_COUNT; s++)
             of_round += !is_within(r.ns[i + s] / norm.usual_ns, norm.band);
-        if (of_round < KILN_PACE_STATE_COUNT) scattered += of_round;
+        if (of_round < KILN_REFERENCE_KERNEL_STATE_COUNT) scattered += of_round;
     }
     norm.scatter = (double)scattered / r.count;
     norm.use = use_of(&norm);
     return norm;
 }
 
-kiln_pace_norm kiln_pace_norm_of(const kiln_pace_round *round, uint32_t count) {
+kiln_reference_kernel_norm kiln_reference_kernel_norm_of(const kiln_reference_kernel_round *round,
+                                                         uint32_t count) {
     KILN_CHECK(count >= 1);
     KILN_CHECK(count <= KILN_DRIFT_WINDOW);
-    return (kiln_pace_norm){part_norm_of(round, count, offsetof(kiln_pace, arithmetic_ns)),
-                            part_norm_of(round, count, offsetof(kiln_pace, memory_ns))};
+    return (kiln_reference_kernel_norm){
+        part_norm_of(round, count, offsetof(kiln_reference_kernel_times, arithmetic_ns)),
+        part_norm_of(round, count, offsetof(kiln_reference_kernel_times, memory_ns))};
 }
 
-void kiln_drift_take(kiln_drift *drift, const kiln_pace_round *round) {
+void kiln_drift_take(kiln_drift *drift, const kiln_reference_kernel_round *round) {
     drift->round[drift->count++ % KILN_DRIFT_WINDOW] = *round;
-    drift->norm = kiln_pace_norm_of(drift->round, KILN_MIN(drift->count, KILN_DRIFT_WINDOW));
+    drift->norm =
+        kiln_reference_kernel_norm_of(drift->round, KILN_MIN(drift->count, KILN_DRIFT_WINDOW));
 }
 
 /* ---- Against it ---- */
@@ -93,12 +100,13 @@ static double over(double now_ns, const kiln_part_norm *norm) {
     return norm->use == KILN_PART_USED ? now_ns / norm->usual_ns : 0;
 }
 
-kiln_drift_ratio kiln_drift_ratio_of(const kiln_pace *pace, const kiln_pace_norm *norm) {
+kiln_drift_ratio kiln_drift_ratio_of(const kiln_reference_kernel_times *pace,
+                                     const kiln_reference_kernel_norm *norm) {
     return (kiln_drift_ratio){over(pace->arithmetic_ns, &norm->arithmetic),
                               over(pace->memory_ns, &norm->memory)};
 }
 
-bool kiln_drift_is_slow(const kiln_drift_ratio *ratio, const kiln_pace_norm *norm) {
+bool kiln_drift_is_slow(const kiln_drift_ratio *ratio, const kiln_reference_kernel_norm *norm) {
     return ratio->arithmetic > 1 + norm->arithmetic.band || ratio->memory > 1 + norm->memory.band;
 }
 
@@ -106,7 +114,7 @@ bool kiln_part_is_out(double ratio, const kiln_part_norm *norm) {
     return ratio > 0 && !is_within(ratio, norm->band);
 }
 
-bool kiln_drift_is_out(const kiln_drift_ratio *ratio, const kiln_pace_norm *norm,
+bool kiln_drift_is_out(const kiln_drift_ratio *ratio, const kiln_reference_kernel_norm *norm,
                        const kiln_msg_env *before, const kiln_msg_env *after) {
     if (before->throttle_bits || after->throttle_bits) return true;
     if (before->throttle_count != after->throttle_count) return true;
@@ -119,9 +127,10 @@ bool kiln_drift_is_out(const kiln_drift_ratio *ratio, const kiln_pace_norm *norm
 void kiln_part_norm_print(const kiln_part_norm *norm, kiln_strbuf *out) {
     static const char *const state_name[] = {"after a pause", "after arithmetic",
                                              "after a pass over memory", "after another reading"};
-    _Static_assert(KILN_ARRAY_COUNT(state_name) == KILN_PACE_STATE_COUNT, "a name per state");
+    _Static_assert(KILN_ARRAY_COUNT(state_name) == KILN_REFERENCE_KERNEL_STATE_COUNT,
+                   "a name per state");
     uint32_t least = 0, most = 0;
-    for (uint32_t s = 1; s < KILN_PACE_STATE_COUNT; s++) {
+    for (uint32_t s = 1; s < KILN_REFERENCE_KERNEL_STATE_COUNT; s++) {
         if (norm->state[s] < norm->state[least]) least = s;
         if (norm->state[s] > norm->state[most]) most = s;
     }

@@ -1,8 +1,8 @@
-/* Whether the board is as fast as it usually is: what the reference kernel (rpc-server/pace.h)
- * takes now, over what it usually takes. What is usual, and how far readings of a quiet board stray
- * from it, is learned from the board's own readings: at the start, and from a round of each trial,
- * of which the latest KILN_DRIFT_WINDOW count, so that a board that stays slower or faster is taken
- * as it is. A clock that rose is believed after four rounds. Pure.
+/* Whether the board is as fast as it usually is: what the reference kernel
+ * (rpc-server/reference_kernel.h) takes now, over what it usually takes. What is usual, and how far
+ * readings of a quiet board stray from it, is learned from the board's own readings: at the start,
+ * and from a round of each trial, of which the latest KILN_DRIFT_WINDOW count, so that a board that
+ * stays slower or faster is taken as it is. A clock that rose is believed after four rounds. Pure.
  *
  * A part of the reference kernel is used where its readings say something about the board. It is
  * switched off where they
@@ -22,7 +22,7 @@
 
 #include "base/reading.h"
 #include "proto/proto.h"
-#include "rpc-server/pace.h"
+#include "rpc-server/reference_kernel.h"
 
 #define KILN_DRIFT_WINDOW 64u /* rounds that are remembered */
 #define KILN_DRIFT_START 32u  /* rounds before the first trial */
@@ -52,34 +52,36 @@ typedef struct kiln_part_norm {
     /* Share of usual_ns that a quiet board's readings are above or below it at most. */
     double band;
     /* Of readings in each state, over the median of their round: the median. */
-    double state[KILN_PACE_STATE_COUNT];
+    double state[KILN_REFERENCE_KERNEL_STATE_COUNT];
     double scatter; /* share of readings that are out of band beside others that are not */
 } kiln_part_norm;
 
-typedef struct kiln_pace_norm {
+typedef struct kiln_reference_kernel_norm {
     kiln_part_norm arithmetic, memory;
-} kiln_pace_norm;
+} kiln_reference_kernel_norm;
 
 typedef struct kiln_drift {
-    kiln_pace_norm norm;
-    kiln_pace_round round[KILN_DRIFT_WINDOW];
+    kiln_reference_kernel_norm norm;
+    kiln_reference_kernel_round round[KILN_DRIFT_WINDOW];
     uint32_t count; /* of all rounds so far: the newest is at (count - 1) % WINDOW */
 } kiln_drift;
 
 /* `round`: [count], count >= 1; all readings above 0. */
-kiln_pace_norm kiln_pace_norm_of(const kiln_pace_round *round, uint32_t count);
+kiln_reference_kernel_norm kiln_reference_kernel_norm_of(const kiln_reference_kernel_round *round,
+                                                         uint32_t count);
 /* Learns from a round: one of those before the first trial, or of a trial, before any code of the
  * candidate ran. All readings above 0. */
-void kiln_drift_take(kiln_drift *drift, const kiln_pace_round *round);
+void kiln_drift_take(kiln_drift *drift, const kiln_reference_kernel_round *round);
 
 /* `pace` over what is usual; 0 for a part that is not used. */
-kiln_drift_ratio kiln_drift_ratio_of(const kiln_pace *pace, const kiln_pace_norm *norm);
+kiln_drift_ratio kiln_drift_ratio_of(const kiln_reference_kernel_times *pace,
+                                     const kiln_reference_kernel_norm *norm);
 /* Whether a part is slower than its band allows. */
-bool kiln_drift_is_slow(const kiln_drift_ratio *ratio, const kiln_pace_norm *norm);
+bool kiln_drift_is_slow(const kiln_drift_ratio *ratio, const kiln_reference_kernel_norm *norm);
 /* Whether `ratio` is further from 1 than the part's band; unknown ones (0) are not. */
 bool kiln_part_is_out(double ratio, const kiln_part_norm *norm);
 /* Whether samples with that drift, taken between these readings, are out of band. */
-bool kiln_drift_is_out(const kiln_drift_ratio *ratio, const kiln_pace_norm *norm,
+bool kiln_drift_is_out(const kiln_drift_ratio *ratio, const kiln_reference_kernel_norm *norm,
                        const kiln_msg_env *before, const kiln_msg_env *after);
 
 /* For people and BOARD_UP: "3.27 us within 15 %", or why the part is switched off. */

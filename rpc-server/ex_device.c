@@ -14,7 +14,7 @@
 #include "base/reference.h"
 #include "deploy/runtime/kernel.h"
 #include "rpc-server/executor.h"
-#include "rpc-server/pace_device.h"
+#include "rpc-server/reference_kernel_device.h"
 #include "rpc-server/trial_memory.h"
 
 #define BEGIN 0u /* events */
@@ -39,8 +39,8 @@ typedef struct banded {
 /* What `open` makes. */
 typedef struct opened {
     kiln_device *device;
-    kiln_trial_memory *memory; /* between trials */
-    kiln_device_pacer *pacer;  /* NULL: not yet, or there is none */
+    kiln_trial_memory *memory;        /* between trials */
+    kiln_device_reference *reference; /* NULL: not yet, or there is none */
     bool has_no_pace;
 } opened;
 
@@ -111,7 +111,7 @@ static kiln_status device_describe(const kiln_executor_setup *setup, kiln_arena 
 static void device_close(void *device) {
     opened *own = device;
     if (!own) return;
-    kiln_device_pacer_destroy(own->pacer);
+    kiln_device_reference_destroy(own->reference);
     kiln_trial_memory_destroy(own->memory);
     kiln_device_close(own->device);
     kiln_free(own);
@@ -121,19 +121,19 @@ static void device_close(void *device) {
 
 /* A device without its pace is measured all the same, as a board is whose parts are switched off.
  */
-static bool device_round(void *device, kiln_pace_round *out_round) {
+static bool device_round(void *device, kiln_reference_kernel_round *out_round) {
     opened *own = device;
-    if (!own->pacer && !own->has_no_pace) {
-        kiln_status st = kiln_device_pacer_create(own->device, &own->pacer);
+    if (!own->reference && !own->has_no_pace) {
+        kiln_status st = kiln_device_reference_create(own->device, &own->reference);
         own->has_no_pace = st != NULL;
         kiln_status_free(st);
     }
-    if (own->pacer) *out_round = kiln_device_pacer_round(own->pacer);
-    return own->pacer != NULL;
+    if (own->reference) *out_round = kiln_device_reference_measure(own->reference);
+    return own->reference != NULL;
 }
 
-static kiln_pace device_pace(void *device) {
-    return kiln_device_pacer_take(((opened *)device)->pacer);
+static kiln_reference_kernel_times device_pace(void *device) {
+    return kiln_device_reference_take(((opened *)device)->reference);
 }
 
 /* What an error of the device means. */

@@ -16,7 +16,7 @@
 #include "base/target.h"
 #include "deploy/runtime/device.h"
 #include "rpc-server/driver.h"
-#include "rpc-server/pace.h"
+#include "rpc-server/reference_kernel.h"
 
 #define KILN_EXECUTOR_CORES_MAX 64u
 
@@ -73,11 +73,11 @@ typedef struct kiln_executor_vtable {
     /* What the device is, without opening it; in `arena`. NOT_FOUND: there is none. Optional. */
     kiln_status (*describe)(const kiln_executor_setup *setup, kiln_arena *arena,
                             kiln_executor_facts *out_facts);
-    /* The reference work on the device: a round (rpc-server/pace_device.h), which compiles it when
-     * it is the first, and a reading behind that. False: it cannot be had of this device. Both are
-     * optional, together. */
-    bool (*round)(void *device, kiln_pace_round *out_round);
-    kiln_pace (*pace)(void *device);
+    /* The reference work on the device: a round (rpc-server/reference_kernel_device.h), which
+     * compiles it when it is the first, and a reading behind that. False: it cannot be had of this
+     * device. Both are optional, together. */
+    bool (*round)(void *device, kiln_reference_kernel_round *out_round);
+    kiln_reference_kernel_times (*pace)(void *device);
     /* The state of the device now, by the management library of its vendor; optional. False:
      * nothing tells. */
     bool (*read)(void *device, kiln_device_reading *out_reading);

@@ -6,22 +6,22 @@
 
 #include "base/check.h"
 #include "base/file.h"
+#include "rpc-server/child_protocol.h"
 #include "rpc-server/sandbox.h"
-#include "rpc-server/talk.h"
 
 /* What another process told is cut where it should end. */
-static kiln_str keep(const char text[KILN_INMATE_TEXT_BYTES], kiln_arena *arena) {
-    const kiln_str whole = {text, strnlen(text, KILN_INMATE_TEXT_BYTES)};
+static kiln_str keep(const char text[KILN_CHILD_TEXT_BYTES], kiln_arena *arena) {
+    const kiln_str whole = {text, strnlen(text, KILN_CHILD_TEXT_BYTES)};
     return (kiln_str){kiln_str_dup(arena, whole), whole.size};
 }
 
 static kiln_status ask(int socket, const kiln_executor *executor, uint32_t index, int folder,
                        kiln_arena *arena, kiln_found_device *out) {
-    kiln_inmate_device device;
+    kiln_child_device device;
     uint32_t row = 0, fences = 0;
     while (kiln_executor_at(row) != executor) row++;
-    kiln_status st = kiln_inmate_await_ready(socket, &fences);
-    if (!st) st = kiln_inmate_ask_device(socket, folder, row, index, &device);
+    kiln_status st = kiln_child_await_ready(socket, &fences);
+    if (!st) st = kiln_child_ask_device(socket, folder, row, index, &device);
     if (st) return st;
     *out = (kiln_found_device){.index = index,
                                .target_text = keep(device.target, arena),

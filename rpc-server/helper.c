@@ -15,7 +15,7 @@
 #include "base/macros.h"
 #include "rpc-server/driver.h"
 #include "rpc-server/helper_request.h"
-#include "rpc-server/helper_talk.h"
+#include "rpc-server/helper_socket.h"
 
 /* It answers in microseconds; making a control group has taken seconds on a machine that swaps. */
 #define ANSWER_MS 30000
@@ -38,14 +38,14 @@ static kiln_status gone(kiln_helper *helper) {
 }
 
 static kiln_status await(kiln_helper *helper, kiln_helper_answer *out_answer, int *out_fd) {
-    int fd[KILN_TALK_FDS_MAX];
+    int fd[KILN_HELPER_SOCKET_FDS_MAX];
     uint32_t fd_count = 0;
     struct pollfd ready = {.fd = helper->process.in_fd, .events = POLLIN};
     int count;
     do count = poll(&ready, 1, ANSWER_MS);
     while (count < 0 && errno == EINTR);
     if (count <= 0) return gone(helper);
-    if (kiln_talk_receive(ready.fd, out_answer, sizeof *out_answer, fd, &fd_count) !=
+    if (kiln_helper_socket_receive(ready.fd, out_answer, sizeof *out_answer, fd, &fd_count) !=
             sizeof *out_answer ||
         out_answer->magic != KILN_HELPER_MAGIC)
         return gone(helper);
@@ -62,7 +62,7 @@ static kiln_status ask(kiln_helper *helper, kiln_helper_request *request, int fd
                        kiln_helper_answer *out_answer, int *out_fd) {
     if (helper->gone) return gone(helper);
     request->magic = KILN_HELPER_MAGIC;
-    if (!kiln_talk_send(helper->process.in_fd, request, sizeof *request, &fd, fd >= 0))
+    if (!kiln_helper_socket_send(helper->process.in_fd, request, sizeof *request, &fd, fd >= 0))
         return gone(helper);
     return await(helper, out_answer, out_fd);
 }
@@ -232,7 +232,8 @@ static kiln_status start(kiln_helper *helper, const kiln_helper_options *options
 
 static kiln_status introduce(kiln_helper *helper, const kiln_helper_setup *setup) {
     kiln_helper_answer answer;
-    if (!kiln_talk_send(helper->process.in_fd, setup, sizeof *setup, NULL, 0)) return gone(helper);
+    if (!kiln_helper_socket_send(helper->process.in_fd, setup, sizeof *setup, NULL, 0))
+        return gone(helper);
     kiln_status st = await(helper, &answer, NULL);
     if (!st) helper->fences = answer.fences;
     return st;

@@ -2,7 +2,7 @@
  * listens to nobody but it. Children are the helper's: it starts them (rpc-server/zygote.h), makes
  * and removes their control groups, kills and reaps them; it also reads the keys, opens the
  * tracker's Unix socket and runs the owner's --power-cycle command. What it may be asked is a
- * table, rpc-server/helper_asks.def. The other half, which talks TLS, zstd and msgpack with the
+ * table, rpc-server/helper_requests.def. The other half, which talks TLS, zstd and msgpack with the
  * tracker, reads manifests and compares outputs, gives its rights up (rpc-server/privilege.h): it
  * cannot signal, trace or read its children, and has no number of a process, only the helper's own.
  *
@@ -56,10 +56,9 @@ typedef struct kiln_held {
     int pidfd; /* readable when it has ended; the caller closes it */
 } kiln_held;
 
-/* A contained child (rpc-server/inmate.h), of those that open a device of `driver`, unless that is
- * NULL; `*out_socket` is the caller's end of its socket,
- * non-blocking. RESOURCE_EXHAUSTED, PERMISSION_DENIED: this machine's fault; UNAVAILABLE: the
- * helper is gone. */
+/* A contained child (rpc-server/sandboxed_child.h), of those that open a device of `driver`, unless
+ * that is NULL; `*out_socket` is the caller's end of its socket, non-blocking. RESOURCE_EXHAUSTED,
+ * PERMISSION_DENIED: this machine's fault; UNAVAILABLE: the helper is gone. */
 KILN_MUST_USE kiln_status kiln_helper_start(kiln_helper *helper, const kiln_driver *driver,
                                             int *out_socket, kiln_held *out_child);
 /* The --power-cycle command. NOT_FOUND: there is none; FAILED_PRECONDITION: it runs already. */
@@ -89,8 +88,8 @@ KILN_MUST_USE kiln_status kiln_helper_take_key(kiln_helper *helper, const kiln_k
 /* A connection to the Unix socket of that index. Errors of the system. */
 KILN_MUST_USE kiln_status kiln_helper_connect(kiln_helper *helper, uint32_t address, int *out_fd);
 
-/* Whether a program was started as a helper, or as what it starts (rpc-server/inmate.h), and their
- * whole life. */
+/* Whether a program was started as a helper, or as what it starts (rpc-server/sandboxed_child.h),
+ * and their whole life. */
 bool kiln_helper_is_asked(int argc, char **argv);
 KILN_NORETURN void kiln_helper_main(int argc, char **argv);
 

@@ -12,7 +12,7 @@ typedef struct row {
 static const row table[] = {
 #define X(NAME, child, cores, address, driver, text, fd, doc) \
     {child, cores, address, driver, text, fd},
-#include "rpc-server/helper_asks.def"
+#include "rpc-server/helper_requests.def"
 #undef X
 };
 

@@ -31,7 +31,7 @@ typedef struct kiln_helper_setup {
 
 typedef enum kiln_helper_ask {
 #define X(NAME, child, cores, address, driver, text, fd, doc) KILN_HELPER_##NAME,
-#include "rpc-server/helper_asks.def"
+#include "rpc-server/helper_requests.def"
 #undef X
     KILN_HELPER_ASK_COUNT
 } kiln_helper_ask;

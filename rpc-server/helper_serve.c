@@ -20,10 +20,10 @@
 #include "rpc-server/helper.h"
 #include "rpc-server/helper_filter.h"
 #include "rpc-server/helper_request.h"
-#include "rpc-server/helper_talk.h"
-#include "rpc-server/inmate.h"
+#include "rpc-server/helper_socket.h"
 #include "rpc-server/leftovers.h"
 #include "rpc-server/privilege.h"
+#include "rpc-server/sandboxed_child.h"
 #include "rpc-server/zygote.h"
 
 /* Between two looks at what was released and does not want to go. */
@@ -181,7 +181,7 @@ static kiln_status hold(server *s, held *h, const kiln_cgroup *cgroup, pid_t pid
     return KILN_ERROR(RESOURCE_EXHAUSTED, "watching a child: %s", strerror(errno));
 }
 
-/* ---- What may be asked (rpc-server/helper_asks.def) ---- */
+/* ---- What may be asked (rpc-server/helper_requests.def) ---- */
 
 static kiln_status ask_start(server *s, const kiln_helper_request *q, int fd, reply *r) {
     const kiln_driver *driver = q->driver ? kiln_driver_at(q->driver - 1) : NULL;
@@ -339,8 +339,8 @@ static kiln_status (*const handler[])(server *, const kiln_helper_request *, int
 
 static bool send_reply(reply *r) {
     r->answer.magic = KILN_HELPER_MAGIC;
-    const bool sent = kiln_talk_send(STDIN_FILENO, &r->answer, sizeof r->answer, &r->fd,
-                                     r->fd >= 0 && r->answer.code == 0);
+    const bool sent = kiln_helper_socket_send(STDIN_FILENO, &r->answer, sizeof r->answer, &r->fd,
+                                              r->fd >= 0 && r->answer.code == 0);
     if (r->fd >= 0) close(r->fd);
     explicit_bzero(&r->answer, sizeof r->answer);
     return sent;
@@ -362,10 +362,10 @@ static kiln_status carry_out(server *s, const void *bytes, size_t size, const in
 
 /* False: the server is gone. */
 static bool serve_one(server *s) {
-    int fd[KILN_TALK_FDS_MAX];
+    int fd[KILN_HELPER_SOCKET_FDS_MAX];
     uint32_t fd_count = 0;
     const size_t size =
-        kiln_talk_receive(STDIN_FILENO, &s->received, sizeof s->received, fd, &fd_count);
+        kiln_helper_socket_receive(STDIN_FILENO, &s->received, sizeof s->received, fd, &fd_count);
     if (size == 0) return false;
     reply r = {.fd = -1};
     kiln_status st = carry_out(s, &s->received, size, fd, fd_count, &r);
@@ -385,10 +385,11 @@ static bool is_terminated(const char *text, size_t size) { return memchr(text, '
 /* From the server before it has heard of any peer: what is wrong here is a bug of ours. */
 static bool set_up(server *s) {
     kiln_helper_setup *setup = &s->setup;
-    int fd[KILN_TALK_FDS_MAX];
+    int fd[KILN_HELPER_SOCKET_FDS_MAX];
     uint32_t fd_count = 0;
     char parent[KILN_CGROUP_PATH_BYTES];
-    if (kiln_talk_receive(STDIN_FILENO, setup, sizeof *setup, fd, &fd_count) != sizeof *setup ||
+    if (kiln_helper_socket_receive(STDIN_FILENO, setup, sizeof *setup, fd, &fd_count) !=
+            sizeof *setup ||
         setup->magic != KILN_HELPER_MAGIC)
         return false;
     KILN_CHECK(setup->slots > 0);
@@ -434,10 +435,11 @@ KILN_NORETURN static void serve(void) {
 }
 
 bool kiln_helper_is_asked(int argc, char **argv) {
-    return (argc == 3 && strcmp(argv[1], "--helper") == 0) || kiln_inmate_is_asked(argc, argv);
+    return (argc == 3 && strcmp(argv[1], "--helper") == 0) ||
+           kiln_sandboxed_child_is_asked(argc, argv);
 }
 
 KILN_NORETURN void kiln_helper_main(int argc, char **argv) {
-    if (kiln_inmate_is_asked(argc, argv)) kiln_inmate_main(argc, argv);
+    if (kiln_sandboxed_child_is_asked(argc, argv)) kiln_sandboxed_child_main(argc, argv);
     serve();
 }

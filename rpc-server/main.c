@@ -12,10 +12,10 @@
 #include "base/proc.h"
 #include "deploy/runtime/calibrate.h"
 #include "deploy/runtime/calibrate_kept.h"
+#include "rpc-server/board_builder.h"
 #include "rpc-server/doctor.h"
 #include "rpc-server/privilege.h"
 #include "rpc-server/shell.h"
-#include "rpc-server/workshop.h"
 
 #define ALL UINT64_MAX
 #define DEVICE_FILE_BYTES_MAX ((size_t)4096)
@@ -91,7 +91,7 @@ static kiln_status fill(const options *o, kiln_arena *process, kiln_server_shell
                                       .also = o->also.item,
                                       .also_count = (uint32_t)o->also.count};
     out->builders = out->board.emulator ? 0 : o->builders; /* they are started without it */
-    if (o->builders != ALL && !kiln_workshop_codegen())
+    if (o->builders != ALL && !kiln_board_builder_codegen())
         st = KILN_ERROR(INVALID_ARGUMENT, "--builders: this kiln-rpc-server has no compiler; it is "
                                           "built with one by -Dserver_build=enabled");
     if (!st && o->cluster) st = kiln_board_enter_cluster(o->cluster, process);
@@ -181,7 +181,7 @@ static kiln_status serve(const options *o, kiln_server_shell_options *shell_opti
     if (st && !o->doctor) return st;
     kiln_status_free(st); /* the doctor says what is wrong with the folder */
     if (!o->doctor) measure_core(o, shell_options, process, &shell_options->board);
-    kiln_privilege_shut(shell_options->builders > 0 && kiln_workshop_codegen());
+    kiln_privilege_shut(shell_options->builders > 0 && kiln_board_builder_codegen());
     if (shell_options->is_split) shell_options->program = "/proc/self/exe"; /* wherever it lies */
     if (o->doctor) return run_doctor(shell_options, process);
     st = kiln_server_shell_create(shell_options, &shell);
@@ -208,7 +208,7 @@ int main(int argc, char **argv) {
     /* The helper is this program again, as are contained children; they take no other option. So is
      * a builder. */
     if (kiln_helper_is_asked(argc, argv)) kiln_helper_main(argc, argv);
-    if (kiln_workshop_is_asked(argc, argv)) return kiln_workshop_main(argc, argv);
+    if (kiln_board_builder_is_asked(argc, argv)) return kiln_board_builder_main(argc, argv);
     options o = {.builders = ALL};
     const kiln_opt option[] = {
         {"tracker", KILN_OPT_TEXT, &o.tracker, "ADDR",

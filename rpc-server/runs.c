@@ -4,14 +4,14 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/trace.h"
-#include "rpc-server/cage.h"
 #include "rpc-server/golden.h"
 #include "rpc-server/health.h"
+#include "rpc-server/supervisor.h"
 
 struct kiln_runs {
     kiln_runs_options options;
     kiln_arena arena; /* of all its life */
-    kiln_cages *cages;
+    kiln_supervisor *supervisor;
     kiln_golden golden;
     uint64_t check_run; /* the run that is the self-check; 0: none */
 };
@@ -20,9 +20,9 @@ struct kiln_runs {
 
 void kiln_runs_check(kiln_runs *runs, const kiln_server_action *action) {
     const kiln_msg_trial trial = kiln_golden_trial();
-    const kiln_cage_blobs blobs = {runs->golden.reference, 1, {runs->golden.artefact}, false};
+    const kiln_supervisor_blobs blobs = {runs->golden.reference, 1, {runs->golden.artefact}, false};
     runs->check_run = action->run;
-    kiln_cages_start(runs->cages, action->slot, action->run, &trial, &blobs);
+    kiln_supervisor_start(runs->supervisor, action->slot, action->run, &trial, &blobs);
 }
 
 /* Whether that run was the self-check: then its end is decided here. */
@@ -75,14 +75,14 @@ static void on_died(void *context, uint32_t slot, uint64_t run, const char *text
         post(context, KILN_SERVER_DIED, slot, run, (kiln_server_event){.text = text});
 }
 
-static const kiln_cage_handler cage_handler = {on_loaded, on_phase, on_vacated, on_finished,
-                                               on_died};
+static const kiln_supervisor_handler cage_handler = {on_loaded, on_phase, on_vacated, on_finished,
+                                                     on_died};
 
 /* ---- What is asked ---- */
 
 /* Paths of a trial's blobs; they live in `scratch`. */
 static kiln_status find_blobs(kiln_runs *runs, const kiln_msg_trial *trial, kiln_arena *scratch,
-                              kiln_cage_blobs *out) {
+                              kiln_supervisor_blobs *out) {
     kiln_blob_store *store = runs->options.store;
     char *path = NULL;
     kiln_status st = kiln_blob_store_path(store, &trial->reference.digest, scratch, &path);
@@ -103,11 +103,11 @@ void kiln_runs_start(kiln_runs *runs, const kiln_server_action *action) {
                      &(kiln_log_field){"job", trial->job}, 1);
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
-    kiln_cage_blobs blobs;
+    kiln_supervisor_blobs blobs;
     kiln_status st = find_blobs(runs, trial, &scratch, &blobs);
     if (!st) {
         blobs.waits = action->waits;
-        kiln_cages_start(runs->cages, action->slot, action->run, trial, &blobs);
+        kiln_supervisor_start(runs->supervisor, action->slot, action->run, trial, &blobs);
     } else { /* it was evicted between FETCHED and now */
         const kiln_msg_trial_result result = {.outcome = KILN_OUTCOME_INFRA,
                                               .blame = KILN_BLAME_INFRA,
@@ -119,11 +119,11 @@ void kiln_runs_start(kiln_runs *runs, const kiln_server_action *action) {
 }
 
 void kiln_runs_time(kiln_runs *runs, const kiln_server_action *action) {
-    kiln_cages_time(runs->cages, action->slot, action->run);
+    kiln_supervisor_time(runs->supervisor, action->slot, action->run);
 }
 
 void kiln_runs_kill(kiln_runs *runs, const kiln_server_action *action) {
-    kiln_cages_kill(runs->cages, action->slot, action->run);
+    kiln_supervisor_kill(runs->supervisor, action->slot, action->run);
 }
 
 /* ---- Life ---- */
@@ -132,7 +132,7 @@ kiln_status kiln_runs_create(const kiln_runs_options *options, kiln_runs **out_r
     kiln_runs *runs = kiln_alloc(sizeof *runs);
     *runs = (kiln_runs){.options = *options};
     kiln_arena_init(&runs->arena, 0);
-    const kiln_cage_options cages = {
+    const kiln_supervisor_options supervisor = {
         .loop = options->loop,
         .helper = options->helper,
         .emulator = options->emulator,
@@ -147,7 +147,7 @@ kiln_status kiln_runs_create(const kiln_runs_options *options, kiln_runs **out_r
     kiln_status st =
         kiln_golden_open(kiln_arena_printf(&runs->arena, "%s/golden", options->state_folder),
                          options->slots->slot[0].target, &runs->arena, &runs->golden);
-    if (!st) st = kiln_cages_create(&cages, &runs->cages);
+    if (!st) st = kiln_supervisor_create(&supervisor, &runs->supervisor);
     if (st) {
         kiln_runs_destroy(runs);
         return st;
@@ -158,13 +158,13 @@ kiln_status kiln_runs_create(const kiln_runs_options *options, kiln_runs **out_r
 
 void kiln_runs_destroy(kiln_runs *runs) {
     if (!runs) return;
-    kiln_cages_destroy(runs->cages);
+    kiln_supervisor_destroy(runs->supervisor);
     kiln_arena_deinit(&runs->arena);
     kiln_free(runs);
 }
 
-const kiln_pace_norm *kiln_runs_norm(const kiln_runs *runs, uint32_t slot) {
-    return kiln_cages_norm(runs->cages, slot);
+const kiln_reference_kernel_norm *kiln_runs_norm(const kiln_runs *runs, uint32_t slot) {
+    return kiln_supervisor_norm(runs->supervisor, slot);
 }
 
 uint64_t kiln_runs_check_ns(const kiln_runs *runs) {
@@ -174,7 +174,9 @@ uint64_t kiln_runs_check_ns(const kiln_runs *runs) {
 }
 
 void kiln_runs_put_reading(const kiln_runs *runs, uint32_t slot, kiln_msg_env *env) {
-    kiln_cages_put_reading(runs->cages, slot, env);
+    kiln_supervisor_put_reading(runs->supervisor, slot, env);
 }
 
-uint32_t kiln_runs_fences(const kiln_runs *runs) { return kiln_cages_fences(runs->cages); }
+uint32_t kiln_runs_fences(const kiln_runs *runs) {
+    return kiln_supervisor_fences(runs->supervisor);
+}

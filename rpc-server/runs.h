@@ -1,5 +1,5 @@
 /* Runs as the decisions of rpc-server/server.h ask for them: the blobs of a trial found, a
- * contained child started (rpc-server/cage.h), the board's self-check told from trials. What
+ * contained child started (rpc-server/supervisor.h), the board's self-check told from trials. What
  * happens comes back as events. Belongs to the loop's thread. */
 #ifndef KILN_RPC_SERVER_RUNS_H
 #define KILN_RPC_SERVER_RUNS_H
@@ -18,9 +18,9 @@ typedef struct kiln_runs kiln_runs;
 
 typedef struct kiln_runs_options {
     kiln_loop *loop;
-    kiln_helper *helper; /* as in rpc-server/cage.h */
+    kiln_helper *helper; /* as in rpc-server/supervisor.h */
     const char *state_folder;
-    const char *emulator;          /* as in rpc-server/cage.h */
+    const char *emulator;          /* as in rpc-server/supervisor.h */
     const kiln_executor *executor; /* NULL: as artefacts ask */
     const kiln_slots *slots;
     double peak_flops;
@@ -37,11 +37,11 @@ KILN_MUST_USE kiln_status kiln_runs_create(const kiln_runs_options *options, kil
 void kiln_runs_destroy(kiln_runs *runs);
 /* How long the board may take to check itself; 0: there is no golden kernel for it. */
 uint64_t kiln_runs_check_ns(const kiln_runs *runs);
-/* kiln_cages_norm. */
-const kiln_pace_norm *kiln_runs_norm(const kiln_runs *runs, uint32_t slot);
-/* kiln_cages_put_reading. */
+/* kiln_supervisor_norm. */
+const kiln_reference_kernel_norm *kiln_runs_norm(const kiln_runs *runs, uint32_t slot);
+/* kiln_supervisor_put_reading. */
 void kiln_runs_put_reading(const kiln_runs *runs, uint32_t slot, kiln_msg_env *env);
-/* kiln_cages_fences. */
+/* kiln_supervisor_fences. */
 uint32_t kiln_runs_fences(const kiln_runs *runs);
 
 /* The actions START, TIME, KILL and CHECK. */

@@ -17,12 +17,12 @@
 #include "base/rand.h"
 #include "base/vec.h"
 #include "deploy/runtime/peak.h"
+#include "rpc-server/board_builder.h"
+#include "rpc-server/board_connection.h"
+#include "rpc-server/log_tail.h"
 #include "rpc-server/power.h"
 #include "rpc-server/runs.h"
 #include "rpc-server/server.h"
-#include "rpc-server/tail.h"
-#include "rpc-server/uplink.h"
-#include "rpc-server/workshop.h"
 
 /* Longest wait for what runs when asked to stop. */
 #define DRAIN_NS (UINT64_C(10) * KILN_NS_PER_S)
@@ -45,14 +45,14 @@ struct kiln_server_shell {
     bool leaving; /* asked to stop: it ends when nothing is left to hand in */
 
     kiln_blob_store *store;
-    kiln_uplink *uplink; /* NULL: a batch is measured */
+    kiln_board_connection *connection; /* NULL: a batch is measured */
     kiln_runs *runs;
-    kiln_workshop *workshop; /* NULL: nothing is built here */
+    kiln_board_builder *builder; /* NULL: nothing is built here */
     kiln_power *power;
     int helper_pidfd;
     kiln_watch *helper_watch;
     bool helper_ended;
-    kiln_tail *tail; /* of the log */
+    kiln_log_tail *tail; /* of the log */
 };
 
 /* ---- Events in, actions out ---- */
@@ -128,7 +128,7 @@ static void on_run(void *context, const kiln_server_event *event) {
         &(kiln_message){.type = KILN_MSG_TRIAL_RESULT, .trial_result = *event->result}, &p->arena);
     p->event.result =
         &((kiln_message *)kiln_arena_copy(&p->arena, &kept, sizeof kept))->trial_result;
-    kiln_uplink_give(p->shell->uplink, &p->event.result->outputs.digest, on_given, p);
+    kiln_board_connection_give(p->shell->connection, &p->event.result->outputs.digest, on_given, p);
 }
 
 static void carry_out(kiln_server_shell *shell, const kiln_server_action *action);
@@ -157,7 +157,7 @@ static void pump(void *context) {
     uint64_t now_ns = kiln_loop_now_ns(shell->loop), next_ns = kiln_server_next_ns(shell->server);
     if (next_ns != UINT64_MAX)
         kiln_timer_start(shell->tick, next_ns > now_ns ? next_ns - now_ns : 0);
-    if (shell->leaving && (!kiln_uplink_is_open(shell->uplink) || is_idle(shell)))
+    if (shell->leaving && (!kiln_board_connection_is_open(shell->connection) || is_idle(shell)))
         kiln_loop_stop(shell->loop);
 }
 
@@ -182,12 +182,12 @@ static void on_opened(void *context) {
 
 static void on_message(void *context, const kiln_message *message) {
     kiln_server_shell *shell = context;
-    if (message->type == KILN_MSG_TAIL) kiln_tail_ask(shell->tail, &message->tail);
+    if (message->type == KILN_MSG_TAIL) kiln_log_tail_ask(shell->tail, &message->tail);
     post(context, &(kiln_server_event){.kind = KILN_SERVER_MESSAGE, .message = message});
 }
 
 static void on_closed(void *context) {
-    kiln_tail_forget(((kiln_server_shell *)context)->tail);
+    kiln_log_tail_forget(((kiln_server_shell *)context)->tail);
     post(context, &(kiln_server_event){.kind = KILN_SERVER_CLOSED});
 }
 
@@ -196,11 +196,12 @@ static void on_fetched(void *context, const kiln_digest *digest, const char *fai
          &(kiln_server_event){.kind = KILN_SERVER_FETCHED, .digest = *digest, .failure = failure});
 }
 
-static const kiln_uplink_handler uplink_handler = {on_opened, on_message, on_closed, on_fetched};
+static const kiln_board_connection_handler uplink_handler = {on_opened, on_message, on_closed,
+                                                             on_fetched};
 
 static void build(kiln_server_shell *shell, const kiln_server_action *action) {
-    if (shell->workshop)
-        kiln_workshop_build(shell->workshop, action);
+    if (shell->builder)
+        kiln_board_builder_build(shell->builder, action);
     else
         post(shell, &(kiln_server_event){.kind = KILN_SERVER_BUILT,
                                          .run = action->run,
@@ -216,25 +217,25 @@ static void carry_out_there(kiln_server_shell *shell, const kiln_server_action *
         if (batch)
             kiln_batch_dial(batch);
         else
-            kiln_uplink_dial(shell->uplink);
+            kiln_board_connection_dial(shell->connection);
         break;
     case KILN_SERVER_HANG_UP:
         if (batch)
             on_closed(shell);
         else
-            kiln_uplink_hang_up(shell->uplink);
+            kiln_board_connection_hang_up(shell->connection);
         break;
     case KILN_SERVER_SEND:
         if (batch)
             kiln_batch_take(batch, &action->message);
         else
-            kiln_uplink_send(shell->uplink, &action->message);
+            kiln_board_connection_send(shell->connection, &action->message);
         break;
     default:
         if (batch)
             kiln_batch_fetch(batch, &action->digest);
         else
-            kiln_uplink_fetch(shell->uplink, &action->digest);
+            kiln_board_connection_fetch(shell->connection, &action->digest);
     }
 }
 
@@ -260,7 +261,7 @@ static void on_stop_signal(void *context, int number) {
     (void)number;
     kiln_server_shell *shell = context;
     if (shell->leaving || shell->options.batch ||
-        !kiln_uplink_is_open(shell->uplink)) { /* asked twice, or nobody to tell */
+        !kiln_board_connection_is_open(shell->connection)) { /* asked twice, or nobody to tell */
         kiln_loop_stop(shell->loop);
         return;
     }
@@ -269,7 +270,7 @@ static void on_stop_signal(void *context, int number) {
                            .goaway = {.reason = KILN_STR("the board stops"),
                                       .drain_ms = (uint32_t)(DRAIN_NS / KILN_NS_PER_MS)}};
     shell->leaving = true;
-    kiln_uplink_send(shell->uplink, &goaway);
+    kiln_board_connection_send(shell->connection, &goaway);
     kiln_timer_start(shell->drain, DRAIN_NS);
     on_tick(shell); /* with nothing to wait for that is all */
 }
@@ -305,17 +306,18 @@ static kiln_status open_state(kiln_server_shell *shell) {
 static void open_workshop(kiln_server_shell *shell) {
     const kiln_server_shell_options *own = &shell->options;
     const uint64_t most =
-        KILN_MIN(kiln_slots_spare_cores(&shell->slots), KILN_WORKSHOP_BUILDERS_MAX);
-    const kiln_workshop_options options = {.loop = shell->loop,
-                                           .program = own->program,
-                                           .builders = (uint32_t)KILN_MIN(own->builders, most),
-                                           .store = shell->store,
-                                           .post = post,
-                                           .context = shell};
-    shell->workshop = kiln_workshop_create(&options);
-    if (!shell->workshop) return;
-    shell->options.board.builds = kiln_workshop_codegen();
-    kiln_log(KILN_LOG_INFO, "builds candidates with codegen version %s", kiln_workshop_codegen());
+        KILN_MIN(kiln_slots_spare_cores(&shell->slots), KILN_BOARD_BUILDER_BUILDERS_MAX);
+    const kiln_board_builder_options options = {.loop = shell->loop,
+                                                .program = own->program,
+                                                .builders = (uint32_t)KILN_MIN(own->builders, most),
+                                                .store = shell->store,
+                                                .post = post,
+                                                .context = shell};
+    shell->builder = kiln_board_builder_create(&options);
+    if (!shell->builder) return;
+    shell->options.board.builds = kiln_board_builder_codegen();
+    kiln_log(KILN_LOG_INFO, "builds candidates with codegen version %s",
+             kiln_board_builder_codegen());
 }
 
 /* Slots of the devices that are offered in place of the processor. */
@@ -378,21 +380,22 @@ static kiln_status open_batch(kiln_server_shell *shell) {
 }
 
 static void on_lines(void *context, const kiln_message *message) {
-    kiln_uplink_send(((kiln_server_shell *)context)->uplink, message);
+    kiln_board_connection_send(((kiln_server_shell *)context)->connection, message);
 }
 
 static void open_uplink(kiln_server_shell *shell) {
     const kiln_server_shell_options *own = &shell->options;
-    const kiln_uplink_options options = {.loop = shell->loop,
-                                         .tracker = own->tracker,
-                                         .helper = own->helper,
-                                         .node = shell->node,
-                                         .boot = shell->boot,
-                                         .name = kiln_str_dup(&shell->arena, shell->board.key),
-                                         .store = shell->store,
-                                         .handler = &uplink_handler,
-                                         .context = shell};
-    shell->uplink = kiln_uplink_create(&options);
+    const kiln_board_connection_options options = {
+        .loop = shell->loop,
+        .tracker = own->tracker,
+        .helper = own->helper,
+        .node = shell->node,
+        .boot = shell->boot,
+        .name = kiln_str_dup(&shell->arena, shell->board.key),
+        .store = shell->store,
+        .handler = &uplink_handler,
+        .context = shell};
+    shell->connection = kiln_board_connection_create(&options);
 }
 
 static void add_fact(kiln_arena *arena, const char *name, const kiln_part_norm *norm,
@@ -408,7 +411,7 @@ static void add_fact(kiln_arena *arena, const char *name, const kiln_part_norm *
 /* What the reference kernel usually takes on the first slot's core joins what the board tells of
  * its machine. */
 static void describe_pace(kiln_server_shell *shell) {
-    const kiln_pace_norm *norm = kiln_runs_norm(shell->runs, 0);
+    const kiln_reference_kernel_norm *norm = kiln_runs_norm(shell->runs, 0);
     kiln_msg_board_up *board = &shell->board;
     if (shell->options.board.device_count) return; /* no device is timed by it */
     kiln_msg_label *fact = KILN_ARENA_ARRAY(&shell->arena, kiln_msg_label, KILN_MESSAGES_FACTS);
@@ -481,8 +484,8 @@ kiln_status kiln_server_shell_create(const kiln_server_shell_options *options,
         st = KILN_ERROR(RESOURCE_EXHAUSTED, "watching the helper: %s", strerror(errno));
     if (!st) st = kiln_loop_create_stoppable(&shell->loop);
     if (!st) {
-        shell->tail = kiln_tail_create(shell->loop, on_lines, shell);
-        kiln_log_tap(kiln_tail_put, shell->tail);
+        shell->tail = kiln_log_tail_create(shell->loop, on_lines, shell);
+        kiln_log_tap(kiln_log_tail_put, shell->tail);
     }
     if (!st) st = open_state(shell);
     if (!st) st = open_parts(shell);
@@ -523,9 +526,9 @@ kiln_status kiln_server_shell_run(kiln_server_shell *shell) {
 void kiln_server_shell_destroy(kiln_server_shell *shell) {
     if (!shell) return;
     kiln_log_tap(NULL, NULL);
-    if (shell->uplink) kiln_uplink_hang_up(shell->uplink);
+    if (shell->connection) kiln_board_connection_hang_up(shell->connection);
     kiln_runs_destroy(shell->runs);
-    kiln_workshop_destroy(shell->workshop);
+    kiln_board_builder_destroy(shell->builder);
     kiln_power_destroy(shell->power);
     kiln_watch_destroy(shell->helper_watch);
     if (shell->helper_pidfd >= 0) close(shell->helper_pidfd);
@@ -535,8 +538,8 @@ void kiln_server_shell_destroy(kiln_server_shell *shell) {
     kiln_timer_destroy(shell->drain);
     shell->soon = NULL;
     kiln_loop_destroy(shell->loop);
-    kiln_uplink_destroy(shell->uplink);
-    kiln_tail_destroy(shell->tail);
+    kiln_board_connection_destroy(shell->connection);
+    kiln_log_tail_destroy(shell->tail);
     if (shell->server) kiln_server_destroy(shell->server);
     kiln_server_actions_deinit(&shell->actions);
     kiln_blob_store_close(shell->store);

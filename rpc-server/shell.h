@@ -1,5 +1,5 @@
 /* The rpc-server's shell: carries out what kiln_server_step (rpc-server/server.h) decides. One loop
- * thread; what candidates do, they do in contained children (rpc-server/cage.h). */
+ * thread; what candidates do, they do in contained children (rpc-server/supervisor.h). */
 #ifndef KILN_RPC_SERVER_SHELL_H
 #define KILN_RPC_SERVER_SHELL_H
 

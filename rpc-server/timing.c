@@ -92,7 +92,7 @@ bool kiln_timing_is_raced(const kiln_timing *timing, double race_ns) {
 /* Samples under way: of all kernels in turns. */
 typedef struct sampling {
     const kiln_timing_pace *pace;
-    kiln_pace before;                        /* the reading that ended the last try */
+    kiln_reference_kernel_times before;      /* the reading that ended the last try */
     uint64_t spent_ns, patience_ns;          /* on samples that stay; left for those that do not */
     uint32_t disturbed_count, disturbed_max; /* tries in a row; how many end patience */
 } sampling;
@@ -107,9 +107,9 @@ try;
 
 /* A slow reading is taken again at once: a neighbour is still there, a clock that the kernel had
  * lowered has risen. */
-static kiln_pace read_pace(const kiln_timing_pace *pace) {
-    if (!pace->take) return (kiln_pace){0};
-    const kiln_pace first = pace->take(pace->context);
+static kiln_reference_kernel_times read_pace(const kiln_timing_pace *pace) {
+    if (!pace->take) return (kiln_reference_kernel_times){0};
+    const kiln_reference_kernel_times first = pace->take(pace->context);
     const kiln_drift_ratio ratio = kiln_drift_ratio_of(&first, &pace->norm);
     return kiln_drift_is_slow(&ratio, &pace->norm) ? pace->take(pace->context) : first;
 }
@@ -124,10 +124,11 @@ static double away_share(const kiln_timing_spent *spent) {
 static try take_try(sampling *s, const kiln_timing_turn *turn) {
     const kiln_timing_spent spent = turn->source.run(turn->source.context, turn->runs);
     try one = {.elapsed_ns = spent.elapsed_ns};
-    const kiln_pace before = s->before, after = read_pace(s->pace);
-    const kiln_pace middle = {(before.arithmetic_ns + after.arithmetic_ns) / 2,
-                              (before.memory_ns + after.memory_ns) / 2};
-    const kiln_pace worse = {KILN_MAX(before.arithmetic_ns, after.arithmetic_ns), middle.memory_ns};
+    const kiln_reference_kernel_times before = s->before, after = read_pace(s->pace);
+    const kiln_reference_kernel_times middle = {(before.arithmetic_ns + after.arithmetic_ns) / 2,
+                                                (before.memory_ns + after.memory_ns) / 2};
+    const kiln_reference_kernel_times worse = {KILN_MAX(before.arithmetic_ns, after.arithmetic_ns),
+                                               middle.memory_ns};
     const kiln_drift_ratio worst = kiln_drift_ratio_of(&worse, &s->pace->norm);
     one.drift = kiln_drift_ratio_of(&middle, &s->pace->norm);
     const double there = 1 - away_share(&spent);

@@ -48,10 +48,11 @@ typedef struct kiln_timing_source {
 
 /* How fast the board is: read before and after every sample. */
 typedef struct kiln_timing_pace {
-    kiln_pace (*take)(
+    kiln_reference_kernel_times (*take)(
         void *context); /* NULL: it is not read, and no sample is taken again for it */
     void *context;
-    kiln_pace_norm norm; /* what is usual; samples are taken again for the parts that are used */
+    kiln_reference_kernel_norm
+        norm; /* what is usual; samples are taken again for the parts that are used */
 } kiln_timing_pace;
 
 typedef struct kiln_timing {

@@ -29,7 +29,8 @@ typedef struct kiln_evidence {
     uint64_t elapsed_ns;       /* from start to end of the child, as its parent saw it */
     double peak_flops;         /* of all cores that the kernel may use; 0: unknown */
     const kiln_gpu *gpu;       /* the device, whose peak takes its place; NULL: none */
-    const double *gpu_flops;   /* [KILN_DTYPE_COUNT], measured there (rpc-server/pace_device.h) */
+    const double
+        *gpu_flops; /* [KILN_DTYPE_COUNT], measured there (rpc-server/reference_kernel_device.h) */
 } kiln_evidence;
 
 /* What a device cannot exceed with such operands: what its row says, or more where more of them was

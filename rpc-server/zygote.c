@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/macros.h"
-#include "rpc-server/helper_talk.h"
+#include "rpc-server/helper_socket.h"
 
 extern char **environ;
 
@@ -85,7 +85,7 @@ kiln_status kiln_zygote_start(const kiln_zygote *zygote, const kiln_driver *driv
     if (cgroup) cgroup_fd = open(cgroup, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (cgroup && cgroup_fd < 0) return KILN_ERROR(NOT_FOUND, "%s: %s", cgroup, strerror(errno));
     const int fd[CHILD_FDS_MAX] = {[CHILD_SOCKET] = socket, [CHILD_CGROUP] = cgroup_fd};
-    if (!kiln_talk_send(zygote_fd, &request, 1, fd, cgroup ? CHILD_FDS_MAX : CHILD_CGROUP))
+    if (!kiln_helper_socket_send(zygote_fd, &request, 1, fd, cgroup ? CHILD_FDS_MAX : CHILD_CGROUP))
         st = KILN_ERROR(UNAVAILABLE, "what starts contained children has ended");
     if (!st) st = await_answer(zygote_fd, &pid);
     close_fd(cgroup_fd);
@@ -98,10 +98,11 @@ kiln_status kiln_zygote_start(const kiln_zygote *zygote, const kiln_driver *driv
 /* ---- The zygote's side ---- */
 
 /* How many descriptors came; 0: the caller is gone, or there is no place for them. */
-static uint32_t receive_request(int fd[KILN_TALK_FDS_MAX], const kiln_driver **out_driver) {
+static uint32_t receive_request(int fd[KILN_HELPER_SOCKET_FDS_MAX],
+                                const kiln_driver **out_driver) {
     uint8_t request = 0;
     uint32_t fd_count = 0;
-    const size_t size = kiln_talk_receive(STDIN_FILENO, &request, 1, fd, &fd_count);
+    const size_t size = kiln_helper_socket_receive(STDIN_FILENO, &request, 1, fd, &fd_count);
     if (size != 1 || request > kiln_driver_count() || fd_count > CHILD_FDS_MAX) return 0;
     *out_driver = request ? kiln_driver_at(request - 1u) : NULL;
     return fd_count;
@@ -146,7 +147,7 @@ kiln_zygote_birth kiln_zygote_serve(void) {
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* one that is gone already has closed the socket */
     kiln_child_leave_stopping();
     for (;;) {
-        int fd[KILN_TALK_FDS_MAX] = {-1, -1};
+        int fd[KILN_HELPER_SOCKET_FDS_MAX] = {-1, -1};
         const kiln_driver *driver = NULL;
         const uint32_t fd_count = receive_request(fd, &driver);
         if (fd_count == 0) _exit(0);

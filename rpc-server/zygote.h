@@ -2,8 +2,8 @@
  * of them need in memory, so that a child costs a fork into its control group, and neither a
  * program's start nor a move between groups, for which the kernel waits until every processor has
  * passed a quiet point. For rpc-server/helper_serve.c; children know it from inside
- * (rpc-server/inmate.c). Children are the caller's own: it waits for them, signals them, and they
- * end with it. One thread.
+ * (rpc-server/sandboxed_child.c). Children are the caller's own: it waits for them, signals them,
+ * and they end with it. One thread.
  */
 #ifndef KILN_RPC_SERVER_ZYGOTE_H
 #define KILN_RPC_SERVER_ZYGOTE_H

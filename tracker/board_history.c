@@ -42,7 +42,7 @@ void kiln_tracker_history_tick(kiln_tracker *t) {
     for (uint32_t i = 0; t->boards.unkept.count && i < KEEP_MAX; i++) {
         kiln_tracker_board *board = t->boards.unkept.data[0];
         kiln_tracker_history_forget(t, board);
-        kiln_tracker_board_keep(t, board);
+        kiln_tracker_board_persist(t, board);
     }
 }
 

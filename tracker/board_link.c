@@ -15,7 +15,7 @@ bool kiln_tracker_board_refuses(kiln_tracker *t, kiln_tracker_peer *peer, kiln_s
     if (victim->past_count == 0 || victim->past[last].what != KILN_TRACKER_PAST_IMPOSTOR)
         kiln_tracker_board_happened(t, victim, KILN_TRACKER_PAST_IMPOSTOR, text);
     if (peer->board) {
-        kiln_tracker_asks_peer_gone(t, peer);
+        kiln_tracker_board_requests_peer_gone(t, peer);
         kiln_tracker_board_lost(t, peer->board, "it called itself by another board's name");
         kiln_tracker_peer_set_board(peer, NULL);
     }
@@ -32,7 +32,7 @@ static void say_lacking(kiln_tracker *t, kiln_tracker_board *board) {
     kiln_strbuf fences = {0};
     if (!board->lacking) return;
     kiln_fences_print(board->lacking, &fences);
-    if (board->duty == KILN_DUTY_IN_SERVICE)
+    if (board->service == KILN_BOARD_IN_SERVICE)
         snprintf(board->text, sizeof board->text,
                  "no work here without the fences %s (kiln-tracker --require-fences); "
                  "kiln-rpc-server --doctor says why the board lacks them",
@@ -103,7 +103,7 @@ void kiln_tracker_board_up(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_
         kiln_tracker_leases_end_of_board(t, board, "the board came back with other slots");
     kiln_status st = kiln_tracker_board_describe(t, board, message, peer->has_key);
     if (st) {
-        kiln_tracker_asks_peer_gone(t, peer);
+        kiln_tracker_board_requests_peer_gone(t, peer);
         if (peer->board) kiln_tracker_board_lost(t, board, kiln_status_text(st));
         kiln_tracker_peer_set_board(peer, NULL);
         kiln_tracker_drop(t, peer, kiln_status_code(st), kiln_status_text(st));
@@ -126,7 +126,7 @@ void kiln_tracker_board_up(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_
     if (board->lost_busy && restarted)
         kiln_tracker_board_fault(t, board, "it went away while a trial ran, and was started anew");
     else if (news)
-        kiln_tracker_board_keep(t, board);
+        kiln_tracker_board_persist(t, board);
     board->lost_busy = false;
     say_lacking(t, board);
     kiln_tracker_board_refresh(t, board);
@@ -143,7 +143,7 @@ void kiln_tracker_board_state(kiln_tracker *t, kiln_tracker_peer *peer,
     if (board->sick == message->board_state.sick) return;
     board->sick = message->board_state.sick;
     kiln_str text = message->board_state.text;
-    if (board->duty == KILN_DUTY_IN_SERVICE)
+    if (board->service == KILN_BOARD_IN_SERVICE)
         snprintf(board->text, sizeof board->text, "%.*s",
                  (int)KILN_MIN(text.size, sizeof board->text - 1), text.size ? text.data : "");
     kiln_tracker_board_happened(t, board,
@@ -167,7 +167,7 @@ void kiln_tracker_board_lost(kiln_tracker *t, kiln_tracker_board *board, const c
     kiln_tracker_board_happened(t, board, KILN_TRACKER_PAST_LOST, why);
     kiln_tracker_board_refresh(t, board);
     kiln_tracker_leases_end_of_board(t, board, why);
-    if (board->results != board->kept_results) kiln_tracker_board_keep(t, board);
+    if (board->results != board->kept_results) kiln_tracker_board_persist(t, board);
 }
 
 void kiln_tracker_board_goaway(kiln_tracker *t, kiln_tracker_peer *peer,

@@ -2,7 +2,7 @@
 #ifndef KILN_TRACKER_BOARD_LINK_H
 #define KILN_TRACKER_BOARD_LINK_H
 
-#include "tracker/ask.h"
+#include "tracker/board_requests.h"
 #include "tracker/relay.h"
 
 void kiln_tracker_board_goaway(kiln_tracker *t, kiln_tracker_peer *peer,

@@ -164,7 +164,7 @@ static void leave_idle(kiln_tracker *t, kiln_tracker_device *device) {
 
 static bool is_available(const kiln_tracker_board *board) {
     return board->peer && !board->peer->closing && board->known && !board->sick &&
-           !board->leaving && board->duty == KILN_DUTY_IN_SERVICE && !board->lacking;
+           !board->leaving && board->service == KILN_BOARD_IN_SERVICE && !board->lacking;
 }
 
 static void refresh_device(kiln_tracker *t, kiln_tracker_device *device, bool available) {
@@ -291,7 +291,7 @@ static uint64_t remove_row(kiln_tracker *t, const kiln_tracker_board *board) {
 /* Nothing is lost with it that anybody needs: no lease, and no order, which must outlive it. */
 static bool may_be_forgotten(const kiln_tracker_board *board) {
     return !board->peer && !board->busy && !board->order.persist &&
-           board->duty == KILN_DUTY_IN_SERVICE;
+           board->service == KILN_BOARD_IN_SERVICE;
 }
 
 void kiln_tracker_forget_boards_after(kiln_tracker *t, uint64_t lost_ns) {
@@ -353,7 +353,7 @@ kiln_tracker_board *kiln_tracker_board_get(kiln_tracker *t, kiln_str node) {
 
 /* ---- On disk ---- */
 
-uint64_t kiln_tracker_board_keep(kiln_tracker *t, kiln_tracker_board *board) {
+uint64_t kiln_tracker_board_persist(kiln_tracker *t, kiln_tracker_board *board) {
     if (!board->known) return 0; /* a lease waits for it; what it is will be known when it comes */
     kiln_msg_kept_board kept = {
         .key = board->up.key,
@@ -362,7 +362,7 @@ uint64_t kiln_tracker_board_keep(kiln_tracker *t, kiln_tracker_board *board) {
         .device = board->up.device,
         .memory_bytes = board->up.memory_bytes,
         .firmware = board->up.firmware,
-        .duty = board->duty,
+        .service = board->service,
         .results = board->results,
         .ok = board->ok,
         .faults = board->faults,
@@ -375,7 +375,7 @@ uint64_t kiln_tracker_board_keep(kiln_tracker *t, kiln_tracker_board *board) {
     kiln_tracker_history_list(board, past);
     kept.history.item = past;
     kept.history.count = board->past_count;
-    if (board->duty != KILN_DUTY_IN_SERVICE) kept.text = kiln_str_from(board->text);
+    if (board->service != KILN_BOARD_IN_SERVICE) kept.text = kiln_str_from(board->text);
     kept.labels.item = board->up.labels.item;
     kept.labels.count = board->up.labels.count;
     kept.targets.item = board->up.targets.item;
@@ -419,7 +419,7 @@ kiln_status kiln_tracker_board_restore(kiln_tracker *t, const kiln_tracker_row *
     bind_to_key(board, kept.bound);
     hold_name(t, board);
     board->changed = kiln_tracker_next_change(t);
-    board->duty = (kiln_duty)kept.duty;
+    board->service = (kiln_board_service)kept.service;
     snprintf(board->text, sizeof board->text, "%.*s", (int)kept.text.size,
              kept.text.size ? kept.text.data : "");
     board->results = board->kept_results = kept.results;
@@ -431,7 +431,7 @@ kiln_status kiln_tracker_board_restore(kiln_tracker *t, const kiln_tracker_row *
     kiln_tracker_history_restore(board, &kept);
     /* A quarantine of ours, not a person's, begins anew: how long the tracker was away is unknown.
      */
-    if (board->duty == KILN_DUTY_QUARANTINED && board->fault_run >= KILN_TRACKER_FAULTS_MAX)
+    if (board->service == KILN_BOARD_QUARANTINED && board->fault_run >= KILN_TRACKER_FAULTS_MAX)
         board->probation_ns = t->effects.now_ns + KILN_TRACKER_PROBATION_NS;
     return KILN_OK;
 }

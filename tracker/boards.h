@@ -93,8 +93,8 @@ typedef struct kiln_tracker_board {
     uint64_t lost_ns;                                  /* when peer is NULL */
     bool lost_busy;                                    /* it was lost while a trial of ours ran */
     bool sick, leaving;
-    kiln_duty duty;
-    char text[KILN_MESSAGES_NAME + 1]; /* why it is sick or off duty */
+    kiln_board_service service;
+    char text[KILN_MESSAGES_NAME + 1]; /* why it is sick or out of service */
     uint64_t probation_ns;             /* quarantined by us until then; 0: by a person, or not */
     uint64_t results, ok, faults;
     uint32_t fault_run;
@@ -105,7 +105,7 @@ typedef struct kiln_tracker_board {
     uint64_t slot[KILN_TRACKER_SLOTS_MAX]; /* lease, 0: free */
     uint32_t busy;                         /* slots that are not free, of all targets */
     uint32_t lacking; /* fences that the tracker requires and its BOARD_UP did not tell of */
-    bool available;   /* here, well, on duty: its devices count in the wants that they fit */
+    bool available;   /* here, well, in service: its devices count in the wants that they fit */
     kiln_tracker_past past[KILN_TRACKER_PAST_MAX]; /* oldest first */
     uint32_t past_count;
     bool unkept;      /* it is in kiln_tracker_boards.unkept */
@@ -186,7 +186,7 @@ uint32_t kiln_tracker_board_slots(const kiln_tracker_board *board);
 KILN_MUST_USE kiln_status kiln_tracker_board_restore(kiln_tracker *t, const kiln_tracker_row *row);
 void kiln_tracker_boards_free(kiln_tracker *t);
 /* Has the board's row written, and returns the number of that. */
-uint64_t kiln_tracker_board_keep(kiln_tracker *t, kiln_tracker_board *board);
+uint64_t kiln_tracker_board_persist(kiln_tracker *t, kiln_tracker_board *board);
 /* Idle boards are offered again: somebody may have what was kept from them. */
 void kiln_tracker_offer_idle(kiln_tracker *t);
 

@@ -75,7 +75,7 @@ static void assign(kiln_tracker *t, kiln_tracker_job *job, kiln_tracker_peer *tu
     job->tuner_until_ns = 0;
     kiln_tracker_set_text(job->tuner, kiln_str_from(tuner->node));
     kiln_tracker_job_add_signer(job, tuner);
-    kiln_tracker_job_keep_assignment(t, job);
+    kiln_tracker_job_persist_assignment(t, job);
 }
 
 static void wait_for_tuner(kiln_tracker *t, kiln_tracker_job *job) {

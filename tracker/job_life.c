@@ -52,7 +52,7 @@ static void end_job(kiln_tracker *t, kiln_tracker_job *job, const kiln_msg_job_d
     job->state = done->code == KILN_OK          ? KILN_JOB_DONE
                  : done->code == KILN_CANCELLED ? KILN_JOB_CANCELLED
                                                 : KILN_JOB_FAILED;
-    kiln_tracker_job_keep_and_wait(t, job);
+    kiln_tracker_job_persist_and_wait(t, job);
     leave(t, job);
     kiln_tracker_log(t, &(kiln_tracker_note){.what = KILN_TRACKER_JOB_ENDED,
                                              .job = job->done.job,
@@ -101,8 +101,8 @@ void kiln_tracker_job_stop(kiln_tracker *t, kiln_tracker_job *job, kiln_code cod
     job->ending_ns = t->effects.now_ns;
     job->ending_code = code;
     job->ending_text = kiln_str_dup(&job->arena, kiln_tracker_prose(text));
-    kiln_tracker_job_keep(t, job); /* should it fail, only a restart before its end forgets it */
-    if (job->assigning) return;    /* it comes with the assignment */
+    kiln_tracker_job_persist(t, job); /* should it fail, only a restart before its end forgets it */
+    if (job->assigning) return;       /* it comes with the assignment */
     kiln_message message = {
         .type = KILN_MSG_CANCEL,
         .cancel = {.scope = KILN_CANCEL_JOB,
@@ -140,7 +140,7 @@ static void reopen(kiln_tracker *t, kiln_tracker_job *job) {
     job->task_capacity = 0;
     kiln_status st = kiln_tracker_job_enter(t, job);
     KILN_CHECK(st == NULL); /* it was open before */
-    kiln_tracker_job_keep_and_wait(t, job);
+    kiln_tracker_job_persist_and_wait(t, job);
 }
 
 /* The same for its client, which came back; it counts like a new one. */
@@ -321,7 +321,7 @@ void kiln_tracker_job_open(kiln_tracker *t, kiln_tracker_peer *client,
     job->client = client;
     job->client_stream = message->stream;
     kiln_tracker_set_text(job->opener, kiln_str_from(client->boot));
-    kiln_tracker_job_keep_and_wait(t, job);
+    kiln_tracker_job_persist_and_wait(t, job);
 }
 
 void kiln_tracker_job_close(kiln_tracker *t, kiln_tracker_peer *client,
@@ -345,7 +345,7 @@ void kiln_tracker_job_cancel(kiln_tracker *t, kiln_tracker_peer *client,
     }
     kiln_tracker_cancel cancel = {.peer = client->id, .stream = message->stream};
     kiln_tracker_job_stop(t, job, KILN_CANCELLED, "cancelled on request");
-    cancel.persist = job->persist ? job->persist : kiln_tracker_job_keep(t, job);
+    cancel.persist = job->persist ? job->persist : kiln_tracker_job_persist(t, job);
     cancel.state = job->state;
     kiln_tracker_set_text(cancel.job, kiln_str_from(job->id));
     kiln_vec_push(&t->cancels.waiting, cancel);

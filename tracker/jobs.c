@@ -178,7 +178,7 @@ void kiln_tracker_job_add_signer(kiln_tracker_job *job, const kiln_tracker_peer 
     job->signer[job->signer_count++] = tuner->signer;
 }
 
-uint64_t kiln_tracker_job_keep(kiln_tracker *t, kiln_tracker_job *job) {
+uint64_t kiln_tracker_job_persist(kiln_tracker *t, kiln_tracker_job *job) {
     job->changed = kiln_tracker_next_change(t);
     kiln_msg_kept_job kept = {
         .spec = job->spec,
@@ -213,9 +213,9 @@ uint64_t kiln_tracker_job_keep(kiln_tracker *t, kiln_tracker_job *job) {
     return persist;
 }
 
-void kiln_tracker_job_keep_and_wait(kiln_tracker *t, kiln_tracker_job *job) {
+void kiln_tracker_job_persist_and_wait(kiln_tracker *t, kiln_tracker_job *job) {
     t->jobs.unkept += job->persist == 0;
-    job->persist = kiln_tracker_job_keep(t, job);
+    job->persist = kiln_tracker_job_persist(t, job);
 }
 
 void kiln_tracker_job_kept(kiln_tracker *t, kiln_tracker_job *job) {
@@ -223,9 +223,9 @@ void kiln_tracker_job_kept(kiln_tracker *t, kiln_tracker_job *job) {
     t->jobs.unkept--;
 }
 
-void kiln_tracker_job_keep_assignment(kiln_tracker *t, kiln_tracker_job *job) {
+void kiln_tracker_job_persist_assignment(kiln_tracker *t, kiln_tracker_job *job) {
     t->jobs.unkept++;
-    job->assigning = kiln_tracker_job_keep(t, job);
+    job->assigning = kiln_tracker_job_persist(t, job);
 }
 
 static bool parse_state(kiln_str text, kiln_job_state *out) {

@@ -77,14 +77,14 @@ kiln_str kiln_tracker_job_signers(const kiln_tracker_job *job);
 kiln_str kiln_tracker_prose(const char *text);
 /* Has the row written; the job waits for that, until it is kept. Its tuner waits for an assignment,
  * until that is on disk or `unassign` takes it back. */
-void kiln_tracker_job_keep_and_wait(kiln_tracker *t, kiln_tracker_job *job);
+void kiln_tracker_job_persist_and_wait(kiln_tracker *t, kiln_tracker_job *job);
 void kiln_tracker_job_kept(kiln_tracker *t, kiln_tracker_job *job);
-void kiln_tracker_job_keep_assignment(kiln_tracker *t, kiln_tracker_job *job);
+void kiln_tracker_job_persist_assignment(kiln_tracker *t, kiln_tracker_job *job);
 /* The project's jobs or settings changed. */
 void kiln_tracker_jobs_weigh(kiln_tracker *t, kiln_tracker_project *project);
 
 /* Has the job's row written, and returns the number of that. */
-uint64_t kiln_tracker_job_keep(kiln_tracker *t, kiln_tracker_job *job);
+uint64_t kiln_tracker_job_persist(kiln_tracker *t, kiln_tracker_job *job);
 /* Notes whose signature the records of this tuner carry: JOB_DONE names them. */
 void kiln_tracker_job_add_signer(kiln_tracker_job *job, const kiln_tracker_peer *tuner);
 void kiln_tracker_job_tell(kiln_tracker *t, kiln_tracker_job *job, const kiln_tracker_peer *client,

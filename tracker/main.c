@@ -119,7 +119,7 @@ int main(int argc, char **argv) {
          "no work for boards without these fences, or `all`: what contains candidates there (base/"
          "fences.def)"},
         {"forget-boards", KILN_OPT_NUMBER, &o.forget_days, "DAYS",
-         "forget boards that are lost for so long and not off duty (default 7; 0: never)"},
+         "forget boards that are lost for so long and not out of service (default 7; 0: never)"},
         {"insecure", KILN_OPT_FLAG, &o.insecure, NULL,
          "accept anybody, in plain text, also from other machines"},
     };

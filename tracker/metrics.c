@@ -18,7 +18,7 @@ kiln_tracker_counts kiln_tracker_counts_of(const kiln_tracker *t) {
         .stale_refused = t->relay.stale_refused,
         .rights_refused = t->access.refused,
         .quota_refused = t->projects.quota_refused,
-        .quarantines = t->duty.quarantines,
+        .quarantines = t->board_service.quarantines,
         .abandoned = t->assign.abandoned,
     };
     kiln_thread_walks(t->boards.all.count);
@@ -26,7 +26,7 @@ kiln_tracker_counts kiln_tracker_counts_of(const kiln_tracker *t) {
         const kiln_tracker_board *board = t->boards.all.data[i];
         counts.boards_connected += board->peer != NULL;
         counts.boards_available += board->available;
-        counts.boards_off_duty += board->duty != KILN_DUTY_IN_SERVICE;
+        counts.boards_off_duty += board->service != KILN_BOARD_IN_SERVICE;
         counts.slots += board->available ? kiln_tracker_board_slots(board) : 0;
     }
     kiln_thread_walks(t->peers.all.count);

@@ -3,7 +3,7 @@
 #define KILN_TRACKER_RELAY_H
 
 #include "tracker/blobs.h"
-#include "tracker/board_duty.h"
+#include "tracker/board_service.h"
 
 typedef struct kiln_tracker_relay {
     uint64_t results, stale_refused; /* counted */

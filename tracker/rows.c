@@ -8,8 +8,8 @@ static uint64_t ms_since(const kiln_tracker *t, uint64_t then_ns) {
 }
 
 static const char *state_of(const kiln_tracker_board *board) {
-    if (board->duty == KILN_DUTY_QUARANTINED) return "quarantined";
-    if (board->duty == KILN_DUTY_DRAINED) return board->busy ? "draining" : "drained";
+    if (board->service == KILN_BOARD_QUARANTINED) return "quarantined";
+    if (board->service == KILN_BOARD_DRAINED) return board->busy ? "draining" : "drained";
     if (!board->peer) return "lost";
     if (board->sick) return "sick";
     if (board->lacking) return "unfenced";
@@ -57,7 +57,7 @@ kiln_msg_board_row kiln_tracker_board_row(kiln_tracker *t, const kiln_tracker_bo
     row.figures = kiln_tracker_figures_of(t, board);
     row.targets.item = &board->device[0].said[1];
     row.targets.count = board->device_count - 1;
-    if (board->sick || board->lacking || board->duty != KILN_DUTY_IN_SERVICE)
+    if (board->sick || board->lacking || board->service != KILN_BOARD_IN_SERVICE)
         row.text = kiln_str_from(board->text);
     for (uint32_t i = 0; i < KILN_TRACKER_SLOTS_MAX; i++) {
         const kiln_tracker_lease *lease = kiln_tracker_lease_find(t, board->slot[i]);

@@ -19,8 +19,8 @@
 #include "db/db.h"
 #include "tracker/audit.h"
 #include "tracker/http.h"
-#include "tracker/keep.h"
 #include "tracker/net_metrics.h"
+#include "tracker/persistence.h"
 #include "tracker/tracker.h"
 
 #define SOFTWARE "kiln-tracker 0.1.0"
@@ -60,7 +60,7 @@ struct kiln_tracker_shell {
     events;           /* posted; what they point to is in event_arena */
     uint32_t decided; /* of them, the first */
     kiln_arena event_arena;
-    kiln_tracker_keeper *keeper;
+    kiln_tracker_persistence *persistence;
     kiln_map conns; /* kiln_conn_id to kiln_conn */
     kiln_timer *soon, *tick, *lead;
     const char *address; /* what stands in the file of it; NULL: nothing does */
@@ -111,7 +111,7 @@ static kiln_status create_tracker(kiln_tracker_shell *shell) {
     kiln_tracker_row *rows = NULL;
     uint32_t count = 0;
     kiln_arena_init(&arena, 0);
-    kiln_status st = kiln_tracker_keep_read(shell->db, &arena, &rows, &count);
+    kiln_status st = kiln_tracker_rows_read(shell->db, &arena, &rows, &count);
     if (!st) st = kiln_tracker_create(rows, count, kiln_loop_now_ns(shell->loop), &shell->tracker);
     if (!st) kiln_tracker_set_wall(shell->tracker, kiln_clock_wall_ns());
     if (!st) pin(shell, rows, count);
@@ -299,7 +299,7 @@ static void carry_out(kiln_tracker_shell *shell, const kiln_tracker_action *acti
     case KILN_TRACKER_CLOSE: close_peer(shell, action); break;
     case KILN_TRACKER_PERSIST:
         pin(shell, action->row, action->row_count);
-        kiln_tracker_keeper_add(shell->keeper, action);
+        kiln_tracker_persistence_add(shell->persistence, action);
         break;
     case KILN_TRACKER_LOG: note_down(shell, action->note); break;
     case KILN_TRACKER_DROP_BLOB: kiln_vec_push(&next_cleaning(shell)->drop, action->blob); break;
@@ -316,7 +316,7 @@ static void decide(kiln_tracker_shell *shell, const kiln_tracker_event *event) {
 
 /* After deciding: what is to be kept goes to the disk, and the next look at all is due then. */
 static void end_turn(kiln_tracker_shell *shell) {
-    kiln_tracker_keeper_turn(shell->keeper);
+    kiln_tracker_persistence_turn(shell->persistence);
     uint64_t now_ns = kiln_loop_now_ns(shell->loop), next_ns = kiln_tracker_next_ns(shell->tracker);
     if (next_ns != UINT64_MAX)
         kiln_timer_start(shell->tick, next_ns > now_ns ? next_ns - now_ns : 0);
@@ -364,7 +364,7 @@ static void on_kept(void *context, uint64_t first, uint64_t last, kiln_status fa
 
 static void on_tick(void *context) {
     kiln_tracker_shell *shell = context;
-    kiln_tracker_keeper_commit(shell->keeper);
+    kiln_tracker_persistence_commit(shell->persistence);
     clean(shell);
     post(context, &(kiln_tracker_event){.kind = KILN_TRACKER_TICK});
 }
@@ -707,7 +707,9 @@ static kiln_status open_parts(kiln_tracker_shell *shell) {
     const char *db_path = shell->options.db_path;
     if (!db_path) db_path = kiln_arena_printf(&shell->arena, "%s/tracker.db", state);
     if (!st) st = kiln_db_open(db_path, KILN_DB_TRACKER, KILN_DB_WRITE, &shell->db);
-    if (!st) shell->keeper = kiln_tracker_keeper_create(shell->loop, shell->db, on_kept, shell);
+    if (!st)
+        shell->persistence =
+            kiln_tracker_persistence_create(shell->loop, shell->db, on_kept, shell);
     if (!st) st = open_http(shell);
     return st;
 }
@@ -735,7 +737,8 @@ static kiln_status look_who_leads(kiln_tracker_shell *shell) {
 static void on_lead(void *context) {
     kiln_tracker_shell *shell = context;
     /* A commit under way has the database, and finds out as well. */
-    kiln_status st = kiln_tracker_keeper_is_busy(shell->keeper) ? NULL : look_who_leads(shell);
+    kiln_status st =
+        kiln_tracker_persistence_is_busy(shell->persistence) ? NULL : look_who_leads(shell);
     /* A server that restarts is no reason for a standby to end. */
     if (!shell->serving && kiln_status_code(st) == KILN_UNAVAILABLE) {
         kiln_log(KILN_LOG_WARN, "stands by: %s", kiln_status_text(st));
@@ -811,7 +814,7 @@ void kiln_tracker_shell_destroy(kiln_tracker_shell *shell) {
     kiln_keyring_close(shell->keyring);
     kiln_loop_destroy(shell->loop);
     free_cleaning(shell->cleaning);
-    kiln_status st = kiln_tracker_keeper_destroy(shell->keeper);
+    kiln_status st = kiln_tracker_persistence_destroy(shell->persistence);
     if (st) kiln_log(KILN_LOG_ERROR, "cannot keep the state: %s", kiln_status_text(st));
     kiln_status_free(st); /* nobody was told of it: it never happened */
     kiln_db_close(shell->db);

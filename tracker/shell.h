@@ -1,6 +1,6 @@
 /* The tracker's shell: carries out what kiln_tracker_step (tracker/tracker.h) decides: sockets, the
  * tracker's own database, blobs. One loop thread; rows to keep are committed beside it
- * (tracker/keep.h), and what waits for them goes on when they are durable.
+ * (tracker/persistence.h), and what waits for them goes on when they are durable.
  *
  * Trackers that share a database (on a server) stand by until the one that leads is gone, then read
  * what it left and take its place: same fences, same jobs. */

@@ -10,11 +10,11 @@
 #include <string.h>
 
 #include "tracker/access.h"
-#include "tracker/ask.h"
 #include "tracker/availability.h"
 #include "tracker/blobs.h"
-#include "tracker/board_duty.h"
 #include "tracker/board_link.h"
+#include "tracker/board_requests.h"
+#include "tracker/board_service.h"
 #include "tracker/boards.h"
 #include "tracker/effects.h"
 #include "tracker/job_assign.h"
@@ -44,13 +44,13 @@ struct kiln_tracker {
     kiln_tracker_leases leases;
     kiln_tracker_access access;
     kiln_tracker_blobs blobs;
-    kiln_tracker_duty duty;
+    kiln_tracker_board_service board_service;
     kiln_tracker_relay relay;
     kiln_tracker_cancels cancels;
     kiln_tracker_assign assign;
     kiln_tracker_project_orders project_orders;
     kiln_tracker_watchers watchers;
-    kiln_tracker_asks asks;
+    kiln_tracker_board_requests board_requests;
 };
 
 #endif

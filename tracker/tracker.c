@@ -10,7 +10,7 @@
 
 /* Forgets what stood and fell with the connection. The entry itself goes when CLOSED comes. */
 static void let_go(kiln_tracker *t, kiln_tracker_peer *peer, const char *why) {
-    kiln_tracker_asks_peer_gone(t, peer);
+    kiln_tracker_board_requests_peer_gone(t, peer);
     if (peer->board) kiln_tracker_board_lost(t, peer->board, why);
     kiln_tracker_jobs_peer_gone(t, peer);
     kiln_tracker_watches_peer_gone(t, peer);
@@ -135,8 +135,8 @@ static const message_rule rule_table[] = {
     [KILN_MSG_WATCH] = kiln_tracker_watch,
     [KILN_MSG_BOARD_ORDER] = kiln_tracker_board_order,
     [KILN_MSG_PROBE] = kiln_tracker_probe_boards,
-    [KILN_MSG_TAIL] = kiln_tracker_tail_ask,
-    [KILN_MSG_LINES] = kiln_tracker_tail_lines,
+    [KILN_MSG_TAIL] = kiln_tracker_log_request,
+    [KILN_MSG_LINES] = kiln_tracker_log_lines,
     [KILN_MSG_PROJECT_ORDER] = kiln_tracker_project_order,
     [KILN_MSG_PROJECT_QUERY] = kiln_tracker_project_query,
 };
@@ -171,7 +171,7 @@ static void on_tick(kiln_tracker *t) {
     drop_silent_peers(t);
     kiln_tracker_leases_tick(t);
     kiln_tracker_quotas_tick(t);
-    kiln_tracker_duties_tick(t);
+    kiln_tracker_board_service_tick(t);
     kiln_tracker_boards_tick(t);
     kiln_tracker_history_tick(t);
     if (kiln_tracker_shares_begin(t)) {
@@ -181,7 +181,7 @@ static void on_tick(kiln_tracker *t) {
     kiln_tracker_puts_tick(t);
     kiln_tracker_jobs_tick(t);
     kiln_tracker_watches_tick(t);
-    kiln_tracker_asks_tick(t);
+    kiln_tracker_board_requests_tick(t);
 }
 
 void kiln_tracker_step(kiln_tracker *t, uint64_t now_ns, const kiln_tracker_event *event,
@@ -258,7 +258,7 @@ kiln_status kiln_tracker_create(const kiln_tracker_row *row, uint32_t row_count,
 
 void kiln_tracker_destroy(kiln_tracker *t) {
     if (!t) return;
-    kiln_tracker_asks_free(t);
+    kiln_tracker_board_requests_free(t);
     kiln_tracker_watches_free(t);
     kiln_tracker_project_orders_free(t);
     kiln_tracker_cancels_free(t);

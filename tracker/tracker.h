@@ -14,8 +14,8 @@
  *   nobody ever saw with NOT_FOUND at once, unless it is detached: then it waits.
  * - Projects share the boards' time by weight; a project's jobs go by priority, which waiting
  *   raises, so that nobody waits for ever.
- * - A board off duty gets no lease. One that fails KILN_TRACKER_FAULTS_MAX times without a good
- *   result between is put there for KILN_TRACKER_PROBATION_NS. */
+ * - A board out of service gets no lease. One that fails KILN_TRACKER_FAULTS_MAX times without a
+ * good result between is put there for KILN_TRACKER_PROBATION_NS. */
 #ifndef KILN_TRACKER_TRACKER_H
 #define KILN_TRACKER_TRACKER_H
 
@@ -188,7 +188,8 @@ typedef bool (*kiln_tracker_find_key)(void *context, kiln_str node, const kiln_s
 /* Before the first event; without it the tracker has no list of keys. */
 void kiln_tracker_know_keys(kiln_tracker *tracker, kiln_tracker_find_key find_key, void *context);
 
-/* Boards that are lost for so long, none of them off duty by an order, are forgotten; 0: never. */
+/* Boards that are lost for so long, none of them out of service by an order, are forgotten; 0:
+ * never. */
 void kiln_tracker_forget_boards_after(kiln_tracker *tracker, uint64_t lost_ns);
 
 /* Blobs that a person put and no job and lease needs are dropped, the least used first, so that it

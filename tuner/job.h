@@ -10,7 +10,8 @@
  * - Trials of a job have one order: that of their proposals. Results are observed in it, whatever
  * the boards' order of answering. As long as the window and the lags allow a proposal it is made,
  * else the next result is observed; which task proposes is decided from observed results alone
- * (turns.h). So the same seed and the same results give the same proposals in the same order.
+ * (task_scheduler.h). So the same seed and the same results give the same proposals in the same
+ * order.
  * - Between proposal and observation lie at most KILN_TUNER_WINDOW trials of a job, and of one task
  * at most kiln_tuner_lag of its next index.
  * - A trial has one identity for ever (job, task, index), and one record: a result that comes
@@ -34,7 +35,7 @@
  * schedules written by hand, which are measured first and beside it;
  * `seconds` bounds the time from assignment to the end of the finals, which have a share of it of
  * their own; while it alone bounds the job, tasks that promise too little get no further trial
- * (turns.h). With neither each task has KILN_TUNER_TRIALS_DEFAULT. */
+ * (task_scheduler.h). With neither each task has KILN_TUNER_TRIALS_DEFAULT. */
 #ifndef KILN_TUNER_JOB_H
 #define KILN_TUNER_JOB_H
 
@@ -45,7 +46,7 @@
 #include "base/vec.h"
 #include "proto/proto.h"
 #include "tuner/finalist.h"
-#include "tuner/turns.h"
+#include "tuner/task_scheduler.h"
 
 #define KILN_TUNER_JOBS_MAX 64u
 #define KILN_TUNER_TASKS_MAX KILN_MESSAGES_TASKS /* of one job */

@@ -189,7 +189,7 @@ kiln_status kiln_shell_import(kiln_shell_job *job) {
 static void take_tasks(kiln_shell_errand *e) {
     kiln_status st = open_tasks(e->job, kiln_strbuf_view(&e->bytes));
     if (!st) st = kiln_shell_import(e->job);
-    if (!st) st = kiln_shell_find_lessons(e->job);
+    if (!st) st = kiln_shell_find_transfer(e->job);
     if (!st) close_tasks(e->job);
     e->status = st;
 }

@@ -1,5 +1,6 @@
 /* Results to rows. Records collect for at most KILN_DB_GROUP_NS, are signed, stored and become
- * durable together at the desk; only then does the machine hear RECORDED and acknowledge them. */
+ * durable together at the io_thread; only then does the machine hear RECORDED and acknowledge them.
+ */
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
@@ -217,7 +218,7 @@ static void add_final(group *g, const kiln_shell_job *job, const kiln_tuner_acti
     }
 }
 
-/* ---- at the desk ---- */
+/* ---- at the io_thread ---- */
 
 static kiln_status put_row(const group *g, const group_row *r, kiln_arena *scratch) {
     const kiln_shell *shell = g->shell;
@@ -335,5 +336,5 @@ void kiln_shell_commit(void *context) {
     kiln_shell *shell = context;
     group *g = shell->group;
     shell->group = NULL;
-    if (g) kiln_desk_hand(shell->desk, store_group, on_stored, g);
+    if (g) kiln_io_thread_submit(shell->io_thread, store_group, on_stored, g);
 }

@@ -153,7 +153,7 @@ static void look_at_signer(kiln_shell *shell) {
     change_of_signer *c = kiln_alloc(sizeof *c);
     *c = (change_of_signer){.shell = shell, .next = next};
     shell->signs = *kiln_signer_public(next.signer);
-    kiln_desk_hand(shell->desk, change_signer, signer_changed, c);
+    kiln_io_thread_submit(shell->io_thread, change_signer, signer_changed, c);
 }
 
 static void dial(kiln_shell *shell) {
@@ -289,7 +289,7 @@ kiln_status kiln_shell_create(const kiln_shell_options *options, kiln_shell **ou
         return st;
     }
     kiln_loop *loop = shell->loop;
-    shell->desk = kiln_desk_create(loop);
+    shell->io_thread = kiln_io_thread_create(loop);
     shell->tick = kiln_timer_create(loop, on_tick, shell);
     kiln_timer_read_first(shell->tick);
     shell->soon = kiln_timer_create(loop, pump, shell);
@@ -316,9 +316,9 @@ void kiln_shell_destroy(kiln_shell *shell) {
     if (!shell) return;
     hang_up(shell);
     kiln_shell_search_wait(shell);
-    if (shell->desk) {
+    if (shell->io_thread) {
         kiln_shell_commit(shell); /* what fails here is measured again */
-        kiln_desk_wait(shell->desk);
+        kiln_io_thread_wait(shell->io_thread);
     }
     kiln_builders_destroy(shell->builders);
     kiln_timer_destroy(shell->tick);
@@ -332,9 +332,9 @@ void kiln_shell_destroy(kiln_shell *shell) {
         kiln_shell_unclaim(job);
         kiln_shell_job_destroy(job);
     }
-    if (shell->desk) kiln_desk_wait(shell->desk);
-    kiln_desk_destroy(shell->desk);
-    shell->desk = NULL;
+    if (shell->io_thread) kiln_io_thread_wait(shell->io_thread);
+    kiln_io_thread_destroy(shell->io_thread);
+    shell->io_thread = NULL;
     kiln_loop_destroy(shell->loop);
     if (shell->tuner) kiln_tuner_destroy(shell->tuner);
     kiln_tuner_actions_deinit(&shell->actions);

@@ -7,7 +7,7 @@
  * searching.c  the searchers, off the loop: PROPOSE, OBSERVE
  * final.c      who stands in a task's final: GATHER
  * records.c    results to rows, committed in groups
- * desk.h       the thread of the database and of the blob store */
+ * io_thread.h       the thread of the database and of the blob store */
 #ifndef KILN_TUNER_SHELL_H
 #define KILN_TUNER_SHELL_H
 
@@ -23,7 +23,7 @@
 #include "proto/loop.h"
 #include "proto/net.h"
 #include "proto/signing.h"
-#include "tuner/desk.h"
+#include "tuner/io_thread.h"
 #include "tuner/job.h"
 #include "tuner/search/searcher.h"
 
@@ -69,7 +69,7 @@ typedef struct kiln_candidate {
 } kiln_candidate;
 
 /* A stored record that the searchers learn from before they propose. */
-typedef struct kiln_lesson {
+typedef struct kiln_transfer_record {
     uint32_t task;             /* of the job; its task_count: it is of another task */
     kiln_str key, text;        /* of that other task: key and program */
     const kiln_target *target; /* another than the job's, on which it was measured, or whose hint it
@@ -78,7 +78,7 @@ typedef struct kiln_lesson {
     kiln_str trace, hash;
     kiln_assembled assembled;
     double latency_ns; /* 0: failed by its own fault */
-} kiln_lesson;
+} kiln_transfer_record;
 
 /* An order for the searchers, in the order of the machine's actions. */
 typedef struct kiln_search_order {
@@ -138,11 +138,11 @@ struct kiln_shell_job {
     kiln_status failure;
     KILN_VEC(kiln_candidate *) candidate;
     uint32_t at_desk; /* its errands there; it stays until they are back */
-    /* While `searching` the searchers, the model, the lessons and `now` are a pool thread's. */
+    /* While `searching` the searchers, the model, the transfer and `now` are a pool thread's. */
     bool searching, taught, forgotten;
-    kiln_cost_model *model;                 /* NULL: the searcher asks none */
-    KILN_VEC(kiln_lesson) lesson;           /* in the arena */
-    KILN_VEC(kiln_search_order) order, now; /* waiting, under way */
+    kiln_cost_model *model;                     /* NULL: the searcher asks none */
+    KILN_VEC(kiln_transfer_record) transferred; /* in the arena */
+    KILN_VEC(kiln_search_order) order, now;     /* waiting, under way */
 };
 
 struct kiln_shell {
@@ -161,9 +161,9 @@ struct kiln_shell {
     uint32_t said;     /* why there is no connection, as far as the log knows */
     kiln_blobs *blobs; /* of conn; NULL while it is not open */
     kiln_blob_store *store;
-    kiln_desk *desk;
+    kiln_io_thread *io_thread;
     int lock_fd;            /* of the state folder, which is one tuner's; -1: not held */
-    kiln_db *db;            /* the desk's, while there is one */
+    kiln_db *db;            /* the io_thread's, while there is one */
     kiln_signer *signer;    /* of records, likewise; NULL: this build has no signatures */
     kiln_sign_public signs; /* its public half, or soon: a key that was rotated brings another */
     kiln_builders *builders;
@@ -172,13 +172,13 @@ struct kiln_shell {
     kiln_shell_group *group; /* of records that wait for their commit; NULL: there are none */
 };
 
-/* What a job has done at the desk. */
+/* What a job has done at the io_thread. */
 typedef struct kiln_shell_errand kiln_shell_errand;
 struct kiln_shell_errand {
     kiln_shell_job *job;
     uint32_t task, index, place;
     bool early;                             /* of a GATHER */
-    void (*run)(kiln_shell_errand *errand); /* at the desk */
+    void (*run)(kiln_shell_errand *errand); /* at the io_thread */
     void (*done)(
         kiln_shell_errand *errand); /* on the loop; not called when the job was forgotten */
     kiln_strbuf bytes;              /* handed over, or brought back */
@@ -224,8 +224,8 @@ void kiln_shell_commit(void *shell);
 /* Takes in the records that the job came with, held to the programs of its tasks, which we have
  * from the model. DATA_LOSS: they are damaged. What others wait to have stored is as it was. */
 KILN_MUST_USE kiln_status kiln_shell_import(kiln_shell_job *job);
-/* Reads what is to be learnt for the tasks of the job, which have their searchers (lessons.c). */
-KILN_MUST_USE kiln_status kiln_shell_find_lessons(kiln_shell_job *job);
+/* Reads what is to be learnt for the tasks of the job, which have their searchers (transfer.c). */
+KILN_MUST_USE kiln_status kiln_shell_find_transfer(kiln_shell_job *job);
 /* Teaches it; on the pool thread. */
 void kiln_shell_teach(kiln_shell_job *job);
 

@@ -1,4 +1,5 @@
-/* Jobs of the shell: where they are found, what they have done at the desk, and when they may go.
+/* Jobs of the shell: where they are found, what they have done at the io_thread, and when they may
+ * go.
  */
 #include "base/alloc.h"
 #include "base/check.h"
@@ -67,11 +68,11 @@ static void free_job(void *context) {
 
 static void on_freed(void *context) { (void)context; }
 
-/* Searchers and models are large: they are freed at the desk. */
+/* Searchers and models are large: they are freed at the io_thread. */
 void kiln_shell_job_destroy(kiln_shell_job *job) {
     job->forgotten = true;
     if (job->searching || job->at_desk > 0) return; /* when they are done */
-    kiln_desk_hand(job->shell->desk, free_job, on_freed, job);
+    kiln_io_thread_submit(job->shell->io_thread, free_job, on_freed, job);
 }
 
 static void end_errand(void *context) {
@@ -91,7 +92,7 @@ void kiln_shell_send_out(const kiln_shell_errand *errand, const char *name) {
     kiln_shell_errand *e = kiln_alloc(sizeof *e);
     *e = *errand;
     e->job->at_desk++;
-    kiln_desk_hand_named(e->job->shell->desk, name, run_errand, end_errand, e);
+    kiln_io_thread_submit_named(e->job->shell->io_thread, name, run_errand, end_errand, e);
 }
 
 void kiln_shell_keep_artefact(kiln_shell_errand *e) {

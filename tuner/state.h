@@ -6,7 +6,7 @@
 #include "base/hash.h"
 #include "tuner/job.h"
 #include "tuner/race.h"
-#include "tuner/turns.h"
+#include "tuner/task_scheduler.h"
 
 #define KILN_TUNER_ARENA_BYTES ((size_t)4 << 10)
 #define KILN_TUNER_RETRY_NS UINT64_C(500000000)   /* after a failed upload */

@@ -230,7 +230,7 @@ static bool may_begin(void) {
 KILN_NORETURN static void be_child(const kiln_cage_work *work, pid_t parent, int socket, int result,
                                    int error) {
     kiln_cage_limits limits = work->limits;
-    if (!limits.cpu_s) limits.cpu_s = KILN_CAGE_CPU_S;
+    if (!limits.cpu_s) limits.cpu_s = KILN_SUPERVISOR_CPU_S;
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* and again where a change of user clears it */
     if (getppid() != parent || !take_ends(socket, result, error)) _exit(1);
     signal(SIGINT, SIG_IGN); /* its parent ends it, when that is stopped */
@@ -310,7 +310,7 @@ static void look_for(const kiln_cage *c, uint64_t size) {
 }
 
 static uint32_t cpu_s_of(const kiln_cage *c) {
-    return c->work->limits.cpu_s ? c->work->limits.cpu_s : KILN_CAGE_CPU_S;
+    return c->work->limits.cpu_s ? c->work->limits.cpu_s : KILN_SUPERVISOR_CPU_S;
 }
 
 /* Serves the child until it ends or hangs. A child without rights can still wait for ever. */

@@ -17,12 +17,12 @@
 #include "base/str.h"
 
 #define KILN_CAGE_MEMORY_BYTES ((uint64_t)4 << 30) /* unless --model-memory says otherwise */
-#define KILN_CAGE_CPU_S 600u /* processor time; the largest models take a minute */
+#define KILN_SUPERVISOR_CPU_S 600u /* processor time; the largest models take a minute */
 
 typedef struct kiln_cage_limits {
     uint64_t
         memory_bytes; /* of data (not of what is mapped from files); 0: KILN_CAGE_MEMORY_BYTES */
-    uint32_t cpu_s;   /* 0: KILN_CAGE_CPU_S */
+    uint32_t cpu_s;   /* 0: KILN_SUPERVISOR_CPU_S */
 } kiln_cage_limits;
 
 /* What a caged function gives back: the parts one after the other. */

@@ -1,7 +1,7 @@
 /* What a module that runs elsewhere needs and leaves, as two runs of bytes. Both ends have the
  * module, so what lies where follows from it: `kiln run --on` writes the inputs, a board's
- * contained child (rpc-server/guest.h) runs over both, and the workstation reads what it left.
- * Numbers are little-endian, as all machines of kiln are.
+ * contained child (rpc-server/sandboxed_module.h) runs over both, and the workstation reads what it
+ * left. Numbers are little-endian, as all machines of kiln are.
  *
  *     inputs:   per input its samples, one or all of them, from a multiple of 64 on
  *     outputs:  per output all samples likewise; then, of a bench, the number of runs (u64), the

@@ -1,5 +1,5 @@
 // The reference kernel of a board in a page: what its core can do at most, and whether it is as fast now as it usually is
-// (rpc-server/pace.h and drift.h, of which it has the part of arithmetic).
+// (rpc-server/reference_kernel.h and drift.h, of which it has the part of arithmetic).
 
 /** A reading is the middle one of so many short times, each of so many steps of the clock. */
 const SHORTS = 3, SHORT_STEPS = 40, SHORT_MS = 0.02;

@@ -168,7 +168,7 @@ NAMES(kiln_peer_role_name, kiln_peer_role, KILN_PEER_ROLES)
 NAMES(kiln_phase_name, kiln_phase, KILN_PHASES)
 NAMES(kiln_job_state_name, kiln_job_state, KILN_JOB_STATES)
 NAMES(kiln_stop_name, kiln_stop, KILN_STOPS)
-NAMES(kiln_duty_name, kiln_duty, KILN_DUTIES)
+NAMES(kiln_board_service_name, kiln_board_service, KILN_BOARD_SERVICES)
 NAMES(kiln_rest_name, kiln_rest, KILN_RESTS)
 NAMES(kiln_member_name, kiln_member, KILN_MEMBERS)
 

@@ -19,7 +19,7 @@
 #include "compiler-core/core.h"
 #include "compiler-core/worker/builder.h"
 #include "rpc-server/board.h"
-#include "rpc-server/cage.h"
+#include "rpc-server/supervisor.h"
 #include "tuner/finalist.h"
 
 #define KERNELS_MAX 16u /* of all models */
@@ -43,7 +43,7 @@ typedef struct bench {
     kiln_loop *loop;
     kiln_builders *builders;
     kiln_helper *helper;
-    kiln_cages *cages;
+    kiln_supervisor *supervisor;
     const char *folder;
     kiln_slots slots;
     /* Of what is waited for. */
@@ -181,13 +181,13 @@ static void on_died(void *context, uint32_t slot, uint64_t run, const char *text
     give_up("a measurement died", text);
 }
 
-static const kiln_cage_handler handler = {NULL, on_phase, on_vacated, on_finished, on_died};
+static const kiln_supervisor_handler handler = {NULL, on_phase, on_vacated, on_finished, on_died};
 
-static void measure(bench *b, const kiln_cage_blobs *blobs, const kiln_msg_policy *policy) {
+static void measure(bench *b, const kiln_supervisor_blobs *blobs, const kiln_msg_policy *policy) {
     static uint64_t run;
     const kiln_msg_trial trial = {.seed = SEED, .policy = *policy};
     b->done = false;
-    kiln_cages_start(b->cages, 0, ++run, &trial, blobs);
+    kiln_supervisor_start(b->supervisor, 0, ++run, &trial, blobs);
     while (!b->done && kiln_loop_run_once(b->loop)) {}
     if (b->result.outcome != KILN_OUTCOME_OK)
         give_up("a measurement", kiln_str_dup(&b->arena, b->result.text));
@@ -266,17 +266,18 @@ static void open_bench(bench *b, char **argv) {
     must(kiln_slots_share(core, core_count, 1, "/sys/devices/system", &b->slots), "a slot");
     kiln_slots_leave(&b->slots);
     must(kiln_helper_open(&(kiln_helper_options){.program = argv[1]}, &b->helper), "the helper");
-    const kiln_cage_options options = {.loop = b->loop,
-                                       .helper = b->helper,
-                                       .folder = kiln_arena_printf(&b->arena, "%s/run", folder),
-                                       .slots = &b->slots,
-                                       .handler = &handler,
-                                       .context = b};
-    must(kiln_cages_create(&options, &b->cages), "the cages");
+    const kiln_supervisor_options options = {.loop = b->loop,
+                                             .helper = b->helper,
+                                             .folder =
+                                                 kiln_arena_printf(&b->arena, "%s/run", folder),
+                                             .slots = &b->slots,
+                                             .handler = &handler,
+                                             .context = b};
+    must(kiln_supervisor_create(&options, &b->supervisor), "the supervisor");
 }
 
 static void close_bench(bench *b) {
-    kiln_cages_destroy(b->cages);
+    kiln_supervisor_destroy(b->supervisor);
     kiln_helper_close(b->helper);
     kiln_builders_destroy(b->builders);
     kiln_loop_destroy(b->loop);
@@ -293,11 +294,11 @@ static void measure_round(bench *b, subject *a, uint32_t count, uint32_t round, 
     const uint32_t first = (uint32_t)kiln_rand_below(rand, count);
     for (uint32_t i = 0; i < count; i++) {
         subject *one = &a[(first + i) % count];
-        measure(b, &(kiln_cage_blobs){one->reference, 1, {one->path}, false}, &search);
+        measure(b, &(kiln_supervisor_blobs){one->reference, 1, {one->path}, false}, &search);
         one->m[round] = read_result(&b->result, one->flops);
     }
     const subject *self = &a[round % count];
-    measure(b, &(kiln_cage_blobs){self->reference, 2, {self->path, self->path}, false},
+    measure(b, &(kiln_supervisor_blobs){self->reference, 2, {self->path, self->path}, false},
             &kiln_tuner_final_policy);
     finals->different += kiln_tuner_standing_of(&b->result, 1).gain_low > 1;
     finals->pairs++;

@@ -14,8 +14,8 @@
 
 #define ROUNDS_MAX 10000u
 
-static const char *const state_name[KILN_PACE_STATE_COUNT] = {"pause", "arithmetic", "memory",
-                                                              "reading"};
+static const char *const state_name[KILN_REFERENCE_KERNEL_STATE_COUNT] = {"pause", "arithmetic",
+                                                                          "memory", "reading"};
 
 /* Readings of one part in one state, and how many were out of the band of their time. */
 typedef struct column {
@@ -23,13 +23,14 @@ typedef struct column {
     uint32_t out;
 } column;
 
-static column arithmetic[KILN_PACE_STATE_COUNT], memory[KILN_PACE_STATE_COUNT];
+static column arithmetic[KILN_REFERENCE_KERNEL_STATE_COUNT],
+    memory[KILN_REFERENCE_KERNEL_STATE_COUNT];
 
 /* As in a trial: against what the rounds before it were like. */
-static void take(kiln_drift *drift, const kiln_pace_round *round, uint32_t index) {
-    for (uint32_t s = 0; s < KILN_PACE_STATE_COUNT; s++) {
-        const kiln_pace *pace = &round->reading[s];
-        const kiln_pace_norm *norm = &drift->norm;
+static void take(kiln_drift *drift, const kiln_reference_kernel_round *round, uint32_t index) {
+    for (uint32_t s = 0; s < KILN_REFERENCE_KERNEL_STATE_COUNT; s++) {
+        const kiln_reference_kernel_times *pace = &round->reading[s];
+        const kiln_reference_kernel_norm *norm = &drift->norm;
         arithmetic[s].ns[index] = pace->arithmetic_ns;
         memory[s].ns[index] = pace->memory_ns;
         arithmetic[s].out +=
@@ -47,7 +48,7 @@ static void print_part(const char *name, const column *state, uint32_t count,
            "\"states\":[",
            name, norm->use == KILN_PART_USED ? "true" : "false", text.data, norm->usual_ns,
            norm->band);
-    for (uint32_t s = 0; s < KILN_PACE_STATE_COUNT; s++)
+    for (uint32_t s = 0; s < KILN_REFERENCE_KERNEL_STATE_COUNT; s++)
         printf("%s{\"after\":\"%s\",\"p05_ns\":%.0f,\"median_ns\":%.0f,\"p95_ns\":%.0f,"
                "\"out\":%.4f}",
                s ? "," : "", state_name[s], kiln_stats_quantile(state[s].ns, count, 0.05),
@@ -58,7 +59,7 @@ static void print_part(const char *name, const column *state, uint32_t count,
 }
 
 int main(int argc, char **argv) {
-    static kiln_pace_round round[ROUNDS_MAX];
+    static kiln_reference_kernel_round round[ROUNDS_MAX];
     uint32_t core[KILN_EXECUTOR_CORES_MAX];
     const uint32_t count = argc == 2 ? (uint32_t)strtoul(argv[1], NULL, 10) : 0;
     if (count < 1 || count > ROUNDS_MAX) {
@@ -67,9 +68,9 @@ int main(int argc, char **argv) {
     }
     kiln_board_cores(core, KILN_EXECUTOR_CORES_MAX);
     kiln_drift drift = {0};
-    kiln_status st = kiln_pace_watch(core[0], KILN_DRIFT_START, round);
+    kiln_status st = kiln_reference_kernel_watch(core[0], KILN_DRIFT_START, round);
     for (uint32_t i = 0; !st && i < KILN_DRIFT_START; i++) kiln_drift_take(&drift, &round[i]);
-    if (!st) st = kiln_pace_watch(core[0], count, round);
+    if (!st) st = kiln_reference_kernel_watch(core[0], count, round);
     if (st) {
         fprintf(stderr, "bench-pace: %s\n", kiln_status_text(st));
         kiln_status_free(st);

@@ -35,7 +35,7 @@ GLOBALS = {
     "base/fail.c": "what shall fail in this process, set once by main",
     "base/log.c": "set once by main before any thread starts",
     "base/trace.c": "opened once by main; written by the loop's thread only",
-    "rpc-server/inmate.c": "the whole state of a contained child, which runs one measurement and ends",
+    "rpc-server/sandboxed_child.c": "the whole state of a contained child, which runs one measurement and ends",
 }
 SOURCE_FOLDERS = ("base/", "vta/", "proto/", "compiler-core/", "db/", "deploy/", "rpc-server/", "tracker/", "tuner/", "cli/")
 FILE_LINES_MAX, LINE_COLUMNS_MAX = 500, 100

@@ -101,7 +101,7 @@ def test_a_board_that_builds_is_killed_at_every_point_and_loses_nothing(world):
     needs_a_core_for_builders()
     _, address = world.tracker()
     harness.connected(world.start("kiln-tuner", "--tracker", address, "--db", world.path("tuner.db"), "--builders", 0))
-    # Another board each time: one that goes away three times while a trial runs is put off duty.
+    # Another board each time: one that goes away three times while a trial runs is put out of service.
     start = lambda: world.board(address, name=BUILDING_SERVER, state=f"board{len(world.children)}", wait=False)
     tune = world.tune(world.zoo("conv:C3"), address, 100000)
     kept = walk(world, BUILDING, start)

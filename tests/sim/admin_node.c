@@ -1,4 +1,5 @@
-/* An administrator: takes a board off duty, says so again until it is confirmed, and puts it back.
+/* An administrator: takes a board out of service, says so again until it is confirmed, and puts it
+ * back.
  */
 #include "base/alloc.h"
 #include "tests/sim/world.h"
@@ -9,7 +10,7 @@ typedef struct admin_state {
     /* What the person wants; survives the program. */
     bool wanted;
     uint32_t board;
-    kiln_duty duty;
+    kiln_board_service service;
     uint64_t sent_ns; /* in this run; 0: not yet */
 } admin_state;
 
@@ -27,34 +28,35 @@ static void send_order(sim_node *node) {
     kiln_message order = {.type = KILN_MSG_BOARD_ORDER,
                           .stream = 1,
                           .board_order = {.board = kiln_str_from(board_of(node)->identity),
-                                          .duty = (uint32_t)s->duty}};
-    if (s->duty == KILN_DUTY_IN_SERVICE) node->world->duty[s->board] = KILN_DUTY_IN_SERVICE;
+                                          .service = (uint32_t)s->service}};
+    if (s->service == KILN_BOARD_IN_SERVICE) node->world->service[s->board] = KILN_BOARD_IN_SERVICE;
     s->sent_ns = node->world->now_ns;
     sim_send(node, node->conn, &order);
 }
 
-static void want(sim_node *node, uint64_t board, uint64_t duty) {
+static void want(sim_node *node, uint64_t board, uint64_t service) {
     admin_state *s = node->state;
     s->wanted = true;
     s->board = (uint32_t)board;
-    s->duty = (kiln_duty)duty;
-    sim_note(node->world, "board %u shall be %s", s->board, kiln_duty_name(s->duty));
+    s->service = (kiln_board_service)service;
+    sim_note(node->world, "board %u shall be %s", s->board, kiln_board_service_name(s->service));
     sim_tick_at(node, node->world->now_ns);
 }
 
 void sim_admin_order(sim_node *node) {
     admin_state *s = node->state;
     sim_world *world = node->world;
-    if (s->wanted || s->duty != KILN_DUTY_IN_SERVICE) return; /* one at a time */
+    if (s->wanted || s->service != KILN_BOARD_IN_SERVICE) return; /* one at a time */
     want(node, sim_between(world, 0, world->options.boards - 1),
-         sim_chance(world, 500) ? KILN_DUTY_DRAINED : KILN_DUTY_QUARANTINED);
+         sim_chance(world, 500) ? KILN_BOARD_DRAINED : KILN_BOARD_QUARANTINED);
 }
 
 static void start(sim_node *node) {
     admin_state *s = node->state;
     s->sent_ns = 0;
     /* The release of a board that was lost with the program is thought of again. */
-    if (!s->wanted && s->duty != KILN_DUTY_IN_SERVICE) want(node, s->board, KILN_DUTY_IN_SERVICE);
+    if (!s->wanted && s->service != KILN_BOARD_IN_SERVICE)
+        want(node, s->board, KILN_BOARD_IN_SERVICE);
     sim_tick_at(node, node->world->now_ns);
 }
 
@@ -68,7 +70,7 @@ static void opened(sim_node *node, sim_conn *conn, const kiln_msg_hello *hello) 
 static void release(sim_node *node, uint64_t board, uint64_t b) {
     (void)b;
     const admin_state *s = node->state;
-    if (!s->wanted) want(node, board, KILN_DUTY_IN_SERVICE);
+    if (!s->wanted) want(node, board, KILN_BOARD_IN_SERVICE);
 }
 
 static void on_message(sim_node *node, sim_conn *conn, const kiln_message *message) {
@@ -77,9 +79,9 @@ static void on_message(sim_node *node, sim_conn *conn, const kiln_message *messa
     if (message->type == KILN_MSG_ERROR) s->sent_ns = 0; /* again, at the next tick */
     if (message->type != KILN_MSG_ANSWER || !s->wanted) return;
     s->wanted = false;
-    world->duty[s->board] = s->duty;
+    world->service[s->board] = s->service;
     world->duty_lease[s->board] = sim_tracker_newest_lease(world);
-    if (s->duty != KILN_DUTY_IN_SERVICE)
+    if (s->service != KILN_BOARD_IN_SERVICE)
         sim_at(world, sim_between(world, SIM_S, 20 * SIM_S), node, release, s->board, 0);
     sim_close(node, conn);
 }

@@ -76,7 +76,7 @@ static kiln_message draw_message(sim_node *node) {
         break;
     case KILN_MSG_JOB_ASSIGN: m.job_assign.job = job; break;
     case KILN_MSG_BOARD_ORDER:
-        m.board_order = (kiln_msg_board_order){.board = board, .duty = KILN_DUTY_QUARANTINED};
+        m.board_order = (kiln_msg_board_order){.board = board, .service = KILN_BOARD_QUARANTINED};
         break;
     case KILN_MSG_TAIL: m.tail.board = board; break;
     case KILN_MSG_JOB_STATE: m.job_state.job = job; break;

@@ -1,5 +1,6 @@
 /* A tracker's shell, played: groups of rows with commits that take time and that a kill may lose,
- * as tracker/keep.c makes them; the lead, where two trackers share a database; and a blob store. */
+ * as tracker/persistence.c makes them; the lead, where two trackers share a database; and a blob
+ * store. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -139,12 +140,13 @@ static void commit_done(sim_node *node, uint64_t a, uint64_t b) {
 
 /* ---- Checks ---- */
 
-/* A lease that is given, not told again, is never of a board that is off duty. */
+/* A lease that is given, not told again, is never of a board that is out of service. */
 static void check_duty(sim_world *world, const kiln_msg_lease_grant *grant) {
     for (uint32_t i = 0; i < world->options.boards; i++)
-        if (kiln_str_is(grant->board, world->node.data[1 + i]->identity) && world->duty[i] &&
+        if (kiln_str_is(grant->board, world->node.data[1 + i]->identity) && world->service[i] &&
             grant->lease > world->duty_lease[i])
-            sim_fail(world, "board %u is %s and leased", i, kiln_duty_name(world->duty[i]));
+            sim_fail(world, "board %u is %s and leased", i,
+                     kiln_board_service_name(world->service[i]));
 }
 
 /* No lease is given to two requests, before it is on disk, or by a tracker that does not lead any
@@ -539,7 +541,7 @@ bool sim_tracker_is_at_rest(const sim_world *world) {
     for (uint32_t i = 0; i < s->machine->boards.all.count; i++)
         if (s->machine->boards.all.data[i]->sick) return false;
     kiln_tracker_counts counts = kiln_tracker_counts_of(s->machine);
-    /* A board that is away may come back with one fault more, and go off duty for it. */
+    /* A board that is away may come back with one fault more, and go out of service for it. */
     return counts.jobs_open == 0 && counts.boards_off_duty == 0 && counts.leases == 0 &&
            counts.boards_connected == world->options.boards;
 }
@@ -552,7 +554,7 @@ void sim_tracker_check_rest(sim_node *node) {
     if (counts.leases) sim_fail(node->world, "%u leases are still held", counts.leases);
     if (counts.requests) sim_fail(node->world, "%u lease requests still wait", counts.requests);
     if (counts.boards_off_duty)
-        sim_fail(node->world, "%u boards are off duty", counts.boards_off_duty);
+        sim_fail(node->world, "%u boards are out of service", counts.boards_off_duty);
     if (counts.boards_connected != node->world->options.boards)
         sim_fail(node->world, "%u of %u boards are connected", counts.boards_connected,
                  node->world->options.boards);

@@ -190,10 +190,11 @@ struct sim_world {
     bool trace; /* print every event */
     kiln_arena scratch;
     /* What the checkers remember. */
-    kiln_map granted;               /* lease -> hash of (tuner run, request) */
-    kiln_map newest;                /* board, slot -> newest lease that was granted */
-    kiln_map started;               /* board, slot -> newest lease that ran there */
-    kiln_duty duty[SIM_BOARDS_MAX]; /* as the tracker confirmed it; in service while in doubt */
+    kiln_map granted; /* lease -> hash of (tuner run, request) */
+    kiln_map newest;  /* board, slot -> newest lease that was granted */
+    kiln_map started; /* board, slot -> newest lease that ran there */
+    kiln_board_service
+        service[SIM_BOARDS_MAX]; /* as the tracker confirmed it; in service while in doubt */
     uint64_t duty_lease[SIM_BOARDS_MAX]; /* newest lease then: older ones may still be told */
     sim_heard heard[SIM_HEARD];
     uint32_t heard_count;
@@ -310,7 +311,7 @@ void sim_tuner_lose_claim(sim_node *tuner, uint64_t until_ns);
 void sim_tuner_fill_disk(sim_node *tuner, uint64_t until_ns);
 void sim_board_fill_disk(sim_node *board, uint64_t until_ns);
 uint64_t sim_tracker_newest_lease(const sim_world *world);
-/* Whether no job is open and every board is on duty. */
+/* Whether no job is open and every board is in service. */
 bool sim_tracker_is_at_rest(const sim_world *world);
 void sim_board_make_sick(sim_node *board, uint64_t until_ns);
 /* Its measurements fail by its own fault, or are out of band. */

@@ -34,8 +34,8 @@ typedef struct sample {
     kiln_encoding candidate; /* data in the model's memory */
     kiln_assembled assembled;
     uint32_t task;
-    float log_ns; /* NAN: failed */
-    bool lesson;  /* of a task that is not searched */
+    float log_ns;     /* NAN: failed */
+    bool transferred; /* of a task that is not searched */
 } sample;
 
 struct kiln_cost_model {
@@ -45,7 +45,7 @@ struct kiln_cost_model {
     kiln_map task; /* name -> number */
     KILN_VEC(sample) sample;
     void *fitted;
-    uint32_t trained_on, lesson_count;
+    uint32_t trained_on, transferred_count;
     uint64_t trained_ns;
     /* A training under way: its thread alone touches these until it is joined. */
     bool training, threaded;
@@ -135,17 +135,17 @@ kiln_cost_model *kiln_cost_model_create(const kiln_cost_model_options *options) 
 kiln_model_kind kiln_cost_model_kind(const kiln_cost_model *model) { return model->options.kind; }
 
 static void add(kiln_cost_model *model, kiln_str task, const kiln_encoding *candidate,
-                const kiln_assembled *assembled, double latency_ns, bool lesson) {
+                const kiln_assembled *assembled, double latency_ns, bool transferred) {
     uint64_t number = kiln_map_count(&model->task);
     if (!kiln_map_find(&model->task, task, &number)) kiln_map_put(&model->task, task, number);
     if (model->sample.count == KILN_COST_MODEL_SAMPLES_MAX) return;
     sample added = {.candidate = *candidate,
                     .task = (uint32_t)number,
                     .log_ns = latency_ns > 0 ? log2f((float)latency_ns) : NAN,
-                    .lesson = lesson};
+                    .transferred = transferred};
     if (assembled) added.assembled = *assembled;
     added.candidate.data = kiln_arena_copy(&model->memory, candidate->data, candidate->size_bytes);
-    model->lesson_count += lesson;
+    model->transferred_count += transferred;
     kiln_vec_push(&model->sample, added);
 }
 
@@ -160,7 +160,7 @@ void kiln_cost_model_learn(kiln_cost_model *model, kiln_str task, const kiln_enc
 }
 
 uint32_t kiln_cost_model_own_count(const kiln_cost_model *model) {
-    return model->sample.count - model->lesson_count;
+    return model->sample.count - model->transferred_count;
 }
 
 uint32_t kiln_cost_model_sample_count(const kiln_cost_model *model) { return model->sample.count; }
@@ -209,7 +209,7 @@ static void make_labels(kiln_cost_model *m) {
                                                .assembled = s->assembled,
                                                .task = s->task,
                                                .label = label_of(s, &range[s->task]),
-                                               .weight = s->lesson ? LESSON_WEIGHT : 1};
+                                               .weight = s->transferred ? LESSON_WEIGHT : 1};
     }
     if (m->options.shuffle_labels) shuffle(m->job.sample, count, m->options.seed);
     kiln_free(range);
@@ -236,7 +236,7 @@ static void hold_out(kiln_cost_model *m, uint32_t from) {
     kiln_rand rand;
     kiln_rand_init(&rand, m->options.seed);
     for (uint32_t i = from, own = 0, drawn = 0; i < m->sample.count; i++) {
-        if (m->sample.data[i].lesson) continue;
+        if (m->sample.data[i].transferred) continue;
         if (own % HELD_OUT_EVERY == 0) drawn = (uint32_t)kiln_rand_below(&rand, HELD_OUT_EVERY);
         m->job.sample[i].held_out = own++ % HELD_OUT_EVERY == drawn;
     }

@@ -93,8 +93,8 @@ uint32_t kiln_cost_model_sample_count(const kiln_cost_model *model);
 
 /* The same of a task that is not searched: it counts a tenth, nothing is trained before some own
  * samples are there, and these alone say when to train and how much is enough. At most
- * KILN_LESSONS_PER_TASK of each task are worth their time. */
-#define KILN_LESSONS_PER_TASK 128u
+ * KILN_TRANSFER_RECORDS_PER_TASK of each task are worth their time. */
+#define KILN_TRANSFER_RECORDS_PER_TASK 128u
 void kiln_cost_model_learn(kiln_cost_model *model, kiln_str task, const kiln_encoding *candidate,
                            const kiln_assembled *assembled, double latency_ns);
 /* Samples of searched tasks. */

@@ -71,7 +71,7 @@ static void words_have_names(void **state) {
     assert_string_equal(kiln_phase_name(KILN_PHASE_RUN), "run");
     assert_string_equal(kiln_job_state_name(KILN_JOB_CANCELLED), "cancelled");
     assert_string_equal(kiln_stop_name(KILN_STOP_TIME_CAP), "capped by time");
-    assert_string_equal(kiln_duty_name(KILN_DUTY_QUARANTINED), "quarantined");
+    assert_string_equal(kiln_board_service_name(KILN_BOARD_QUARANTINED), "quarantined");
     assert_null(kiln_message_name(KILN_MSG_DATA));
 }
 

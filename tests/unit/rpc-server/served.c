@@ -43,7 +43,7 @@ void served_kill(uint64_t pid) {
 
 static void on_deadline(void *context) {
     served *f = context;
-    kiln_cages_kill(f->cages, 0, f->run);
+    kiln_supervisor_kill(f->supervisor, 0, f->run);
 }
 
 static void on_loaded(void *context, uint32_t slot, uint64_t run) {
@@ -51,7 +51,7 @@ static void on_loaded(void *context, uint32_t slot, uint64_t run) {
     if (f->is_killed_loaded)
         served_kill(served_by(f));
     else
-        kiln_cages_time(f->cages, slot, run);
+        kiln_supervisor_time(f->supervisor, slot, run);
 }
 
 static void on_phase(void *context, uint32_t slot, uint64_t run, kiln_phase phase) {
@@ -83,7 +83,8 @@ static void on_died(void *context, uint32_t slot, uint64_t run, const char *text
     f->died = f->ended = true;
 }
 
-static const kiln_cage_handler handler = {on_loaded, on_phase, on_vacated, on_finished, on_died};
+static const kiln_supervisor_handler handler = {on_loaded, on_phase, on_vacated, on_finished,
+                                                on_died};
 
 void served_open(served *f, kiln_target_kind kind, const kiln_target *target) {
     *f = (served){0};
@@ -99,18 +100,19 @@ void served_open(served *f, kiln_target_kind kind, const kiln_target *target) {
     expect_ok(kiln_slots_share(core, core_count, 1, "/sys/devices/system", &f->slots));
     f->slots.slot[0].kind = kind;
     f->slots.slot[0].target = target;
-    const kiln_cage_options options = {.loop = f->loop,
-                                       .helper = f->helper,
-                                       .folder = kiln_arena_printf(&f->arena, "%s/run", f->folder),
-                                       .slots = &f->slots,
-                                       .handler = &handler,
-                                       .context = f};
-    expect_ok(kiln_cages_create(&options, &f->cages));
+    const kiln_supervisor_options options = {.loop = f->loop,
+                                             .helper = f->helper,
+                                             .folder =
+                                                 kiln_arena_printf(&f->arena, "%s/run", f->folder),
+                                             .slots = &f->slots,
+                                             .handler = &handler,
+                                             .context = f};
+    expect_ok(kiln_supervisor_create(&options, &f->supervisor));
     f->idle = served_children(f);
 }
 
 void served_close(served *f) {
-    kiln_cages_destroy(f->cages);
+    kiln_supervisor_destroy(f->supervisor);
     kiln_helper_close(f->helper);
     kiln_timer_destroy(f->deadline);
     kiln_loop_destroy(f->loop);
@@ -125,8 +127,8 @@ void served_run(served *f, const kiln_msg_trial *trial, const char *artefact,
     f->result = (kiln_msg_trial_result){0};
     /* Children wait for their turn every other time. */
     const bool waits = f->is_killed_loaded || f->run % 2 == 1;
-    kiln_cages_start(f->cages, 0, f->run, trial,
-                     &(kiln_cage_blobs){reference, 1, {artefact}, waits});
+    kiln_supervisor_start(f->supervisor, 0, f->run, trial,
+                          &(kiln_supervisor_blobs){reference, 1, {artefact}, waits});
     while (!f->ended && kiln_loop_run_once(f->loop)) {}
     assert_true(f->ended);
     kiln_timer_stop(f->deadline);

@@ -4,14 +4,14 @@
 #ifndef KILN_TESTS_UNIT_RPC_SERVER_SERVED_H
 #define KILN_TESTS_UNIT_RPC_SERVER_SERVED_H
 
-#include "rpc-server/cage.h"
+#include "rpc-server/supervisor.h"
 #include "tests/support/test.h"
 
 typedef struct served {
     kiln_arena arena;
     kiln_loop *loop;
     kiln_helper *helper;
-    kiln_cages *cages;
+    kiln_supervisor *supervisor;
     kiln_timer *deadline;
     char *folder, *program;
     kiln_slots slots;

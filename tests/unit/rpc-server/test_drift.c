@@ -15,52 +15,53 @@
 /* A board: what its parts take in each state over what they take at best; how far readings scatter
  * by themselves; neighbours that slow both parts for a share of the rounds. */
 typedef struct board {
-    double arithmetic[KILN_PACE_STATE_COUNT], memory[KILN_PACE_STATE_COUNT];
+    double arithmetic[KILN_REFERENCE_KERNEL_STATE_COUNT], memory[KILN_REFERENCE_KERNEL_STATE_COUNT];
     double scatter, neighbour, slowed;
 } board;
 
 static const board quiet = {{1, 1, 1, 1}, {1, 1, 1, 1}, 0.01, 0, 1};
 
-static void fill(const board *b, uint64_t seed, uint32_t count, kiln_pace_round *out) {
+static void fill(const board *b, uint64_t seed, uint32_t count, kiln_reference_kernel_round *out) {
     kiln_rand rand;
     kiln_rand_init(&rand, seed);
     for (uint32_t r = 0; r < count; r++) {
         const double slower = kiln_rand_unit(&rand) < b->neighbour ? b->slowed : 1;
-        for (uint32_t s = 0; s < KILN_PACE_STATE_COUNT; s++)
-            out[r].reading[s] = (kiln_pace){ARITHMETIC_NS * b->arithmetic[s] * slower *
-                                                (1 + b->scatter * kiln_rand_unit(&rand)),
-                                            MEMORY_NS * b->memory[s] * slower *
-                                                (1 + b->scatter * kiln_rand_unit(&rand))};
+        for (uint32_t s = 0; s < KILN_REFERENCE_KERNEL_STATE_COUNT; s++)
+            out[r].reading[s] = (kiln_reference_kernel_times){
+                ARITHMETIC_NS * b->arithmetic[s] * slower *
+                    (1 + b->scatter * kiln_rand_unit(&rand)),
+                MEMORY_NS * b->memory[s] * slower * (1 + b->scatter * kiln_rand_unit(&rand))};
     }
 }
 
-static kiln_pace_norm learn(const board *b, uint64_t seed) {
-    kiln_pace_round round[KILN_DRIFT_START];
+static kiln_reference_kernel_norm learn(const board *b, uint64_t seed) {
+    kiln_reference_kernel_round round[KILN_DRIFT_START];
     fill(b, seed, KILN_DRIFT_START, round);
-    return kiln_pace_norm_of(round, KILN_DRIFT_START);
+    return kiln_reference_kernel_norm_of(round, KILN_DRIFT_START);
 }
 
 /* Readings of the board that are out of the band of its parts: at most one in twenty of each. */
 static void expect_in_band(const board *b, uint64_t seed) {
-    const kiln_pace_norm norm = learn(b, seed);
-    kiln_pace_round round[KILN_DRIFT_START];
+    const kiln_reference_kernel_norm norm = learn(b, seed);
+    kiln_reference_kernel_round round[KILN_DRIFT_START];
     uint32_t arithmetic = 0, memory = 0;
     fill(b, seed, KILN_DRIFT_START, round);
-    for (uint32_t i = 0; i < KILN_DRIFT_START * KILN_PACE_STATE_COUNT; i++) {
-        const kiln_pace *pace =
-            &round[i / KILN_PACE_STATE_COUNT].reading[i % KILN_PACE_STATE_COUNT];
+    for (uint32_t i = 0; i < KILN_DRIFT_START * KILN_REFERENCE_KERNEL_STATE_COUNT; i++) {
+        const kiln_reference_kernel_times *pace =
+            &round[i / KILN_REFERENCE_KERNEL_STATE_COUNT]
+                 .reading[i % KILN_REFERENCE_KERNEL_STATE_COUNT];
         const kiln_drift_ratio ratio = kiln_drift_ratio_of(pace, &norm);
         arithmetic += kiln_part_is_out(ratio.arithmetic, &norm.arithmetic);
         memory += kiln_part_is_out(ratio.memory, &norm.memory);
     }
-    assert_in_range(arithmetic, 0, KILN_DRIFT_START * KILN_PACE_STATE_COUNT / 20);
-    assert_in_range(memory, 0, KILN_DRIFT_START * KILN_PACE_STATE_COUNT / 20);
+    assert_in_range(arithmetic, 0, KILN_DRIFT_START * KILN_REFERENCE_KERNEL_STATE_COUNT / 20);
+    assert_in_range(memory, 0, KILN_DRIFT_START * KILN_REFERENCE_KERNEL_STATE_COUNT / 20);
 }
 
 static void a_quiet_board_is_known_by_its_first_rounds(void **state) {
     (void)state;
     for (uint64_t seed = 1; seed <= 100; seed++) {
-        const kiln_pace_norm norm = learn(&quiet, seed);
+        const kiln_reference_kernel_norm norm = learn(&quiet, seed);
         assert_int_equal(norm.arithmetic.use, KILN_PART_USED);
         assert_int_equal(norm.memory.use, KILN_PART_USED);
         assert_true(norm.arithmetic.usual_ns >= ARITHMETIC_NS);
@@ -74,20 +75,21 @@ static void a_quiet_board_is_known_by_its_first_rounds(void **state) {
 static void a_band_holds_what_a_board_does_by_itself(void **state) {
     (void)state;
     const board b = {{1, 1.02, 1.14, 1}, {1, 1, 1.2, 1}, 0.02, 0, 1};
-    const kiln_pace_norm norm = learn(&b, 1);
+    const kiln_reference_kernel_norm norm = learn(&b, 1);
     assert_int_equal(norm.arithmetic.use, KILN_PART_USED);
     assert_true(norm.arithmetic.band > 0.13 && norm.arithmetic.band < 0.18);
     expect_in_band(&b, 1);
-    assert_true(fabs(norm.arithmetic.state[KILN_PACE_AFTER_MEMORY] - 1.13) < 0.02);
+    assert_true(fabs(norm.arithmetic.state[KILN_REFERENCE_KERNEL_AFTER_MEMORY] - 1.13) < 0.02);
 }
 
 static void a_part_that_depends_on_what_ran_before_is_switched_off(void **state) {
     (void)state;
     const board b = {{1, 1, 1, 1}, {2.7, 2.6, 1, 1}, 0.05, 0, 1};
-    const kiln_pace_norm norm = learn(&b, 1);
+    const kiln_reference_kernel_norm norm = learn(&b, 1);
     assert_int_equal(norm.arithmetic.use, KILN_PART_USED);
     assert_int_equal(norm.memory.use, KILN_PART_DEPENDS);
-    const kiln_drift_ratio ratio = kiln_drift_ratio_of(&(kiln_pace){3000, 99000}, &norm);
+    const kiln_drift_ratio ratio =
+        kiln_drift_ratio_of(&(kiln_reference_kernel_times){3000, 99000}, &norm);
     assert_true(ratio.arithmetic > 0.9 && ratio.memory == 0);
     assert_false(kiln_drift_is_slow(&ratio, &norm));
     kiln_strbuf text = {0};
@@ -100,7 +102,7 @@ static void a_part_that_depends_on_what_ran_before_is_switched_off(void **state)
 static void a_part_that_scatters_by_itself_is_switched_off(void **state) {
     (void)state;
     const board b = {{1, 1, 1, 1}, {1, 1, 1, 1}, 1.5, 0, 1};
-    const kiln_pace_norm norm = learn(&b, 1);
+    const kiln_reference_kernel_norm norm = learn(&b, 1);
     assert_int_equal(norm.arithmetic.use, KILN_PART_SCATTERS);
     assert_int_equal(norm.memory.use, KILN_PART_SCATTERS);
 }
@@ -110,25 +112,25 @@ static void neighbours_that_stay_for_longer_than_a_round_switch_nothing_off(void
     board b = quiet;
     b.slowed = 1.5;
     for (b.neighbour = 0.1; b.neighbour < 0.8; b.neighbour += 0.1) {
-        const kiln_pace_norm norm = learn(&b, 3);
+        const kiln_reference_kernel_norm norm = learn(&b, 3);
         assert_int_equal(norm.arithmetic.use, KILN_PART_USED);
         assert_true(norm.arithmetic.usual_ns <= 1.01 * ARITHMETIC_NS);
-        const kiln_drift_ratio beside =
-            kiln_drift_ratio_of(&(kiln_pace){1.5 * ARITHMETIC_NS, MEMORY_NS}, &norm);
+        const kiln_drift_ratio beside = kiln_drift_ratio_of(
+            &(kiln_reference_kernel_times){1.5 * ARITHMETIC_NS, MEMORY_NS}, &norm);
         assert_true(kiln_drift_is_slow(&beside, &norm));
     }
 }
 
 static void what_stays_becomes_usual(void **state) {
     (void)state;
-    kiln_pace_round round[KILN_DRIFT_WINDOW];
+    kiln_reference_kernel_round round[KILN_DRIFT_WINDOW];
     kiln_drift drift = {0};
     fill(&quiet, 1, KILN_DRIFT_START, round);
     for (uint32_t i = 0; i < KILN_DRIFT_START; i++) kiln_drift_take(&drift, &round[i]);
     board b = quiet;
-    for (uint32_t s = 0; s < KILN_PACE_STATE_COUNT; s++) b.arithmetic[s] = 2;
+    for (uint32_t s = 0; s < KILN_REFERENCE_KERNEL_STATE_COUNT; s++) b.arithmetic[s] = 2;
     fill(&b, 2, KILN_DRIFT_WINDOW, round);
-    const kiln_pace slow = round[0].reading[0];
+    const kiln_reference_kernel_times slow = round[0].reading[0];
     for (uint32_t i = 0; i < KILN_DRIFT_WINDOW; i++) {
         const kiln_drift_ratio ratio = kiln_drift_ratio_of(&slow, &drift.norm);
         /* As long as one in sixteen remembered readings is of the time before. */
@@ -142,10 +144,10 @@ static void what_stays_becomes_usual(void **state) {
 
 static void a_clock_that_rose_is_believed_at_once(void **state) {
     (void)state;
-    kiln_pace_round round[KILN_DRIFT_WINDOW];
+    kiln_reference_kernel_round round[KILN_DRIFT_WINDOW];
     kiln_drift drift = {0};
     board b = quiet;
-    for (uint32_t s = 0; s < KILN_PACE_STATE_COUNT; s++) b.arithmetic[s] = 1.08;
+    for (uint32_t s = 0; s < KILN_REFERENCE_KERNEL_STATE_COUNT; s++) b.arithmetic[s] = 1.08;
     fill(&b, 1, KILN_DRIFT_WINDOW, round);
     for (uint32_t i = 0; i < KILN_DRIFT_WINDOW; i++) kiln_drift_take(&drift, &round[i]);
     fill(&quiet, 2, KILN_DRIFT_WINDOW, round);
@@ -154,15 +156,16 @@ static void a_clock_that_rose_is_believed_at_once(void **state) {
     const kiln_drift_ratio ratio = kiln_drift_ratio_of(&round[0].reading[0], &drift.norm);
     assert_false(kiln_part_is_out(ratio.arithmetic, &drift.norm.arithmetic));
     /* The slower clock is still one of the two that this board has. */
-    const kiln_drift_ratio before =
-        kiln_drift_ratio_of(&(kiln_pace){1.08 * ARITHMETIC_NS, MEMORY_NS}, &drift.norm);
+    const kiln_drift_ratio before = kiln_drift_ratio_of(
+        &(kiln_reference_kernel_times){1.08 * ARITHMETIC_NS, MEMORY_NS}, &drift.norm);
     assert_false(kiln_part_is_out(before.arithmetic, &drift.norm.arithmetic));
 }
 
 static void nothing_is_said_before_the_board_is_known(void **state) {
     (void)state;
-    const kiln_pace_norm none = {0};
-    const kiln_drift_ratio ratio = kiln_drift_ratio_of(&(kiln_pace){100, 10}, &none);
+    const kiln_reference_kernel_norm none = {0};
+    const kiln_drift_ratio ratio =
+        kiln_drift_ratio_of(&(kiln_reference_kernel_times){100, 10}, &none);
     assert_true(ratio.arithmetic == 0 && ratio.memory == 0);
     assert_false(kiln_drift_is_slow(&ratio, &none));
 }
@@ -170,8 +173,8 @@ static void nothing_is_said_before_the_board_is_known(void **state) {
 static void samples_are_out_of_band_by_drift_or_throttling(void **state) {
     (void)state;
     const kiln_msg_env cool = {0}, hot = {.throttle_bits = 4}, hotter = {.throttle_count = 1};
-    const kiln_pace_norm norm = {{.use = KILN_PART_USED, .usual_ns = 100, .band = 0.05},
-                                 {.use = KILN_PART_USED, .usual_ns = 10, .band = 0.25}};
+    const kiln_reference_kernel_norm norm = {{.use = KILN_PART_USED, .usual_ns = 100, .band = 0.05},
+                                             {.use = KILN_PART_USED, .usual_ns = 10, .band = 0.25}};
     const kiln_drift_ratio unknown = {0}, same = {1, 1}, near = {1.04, 1.2}, slow = {1.06, 1},
                            fast = {0.94, 1}, crowded = {1, 1.3};
     assert_false(kiln_drift_is_out(&unknown, &norm, &cool, &cool));

@@ -1,4 +1,4 @@
-/* The executor of this machine, called as inmate.c calls it but outside of any sandbox. */
+/* The executor of this machine, called as child.c calls it but outside of any sandbox. */
 #include "rpc-server/executor.h"
 
 #include <dirent.h>

@@ -1,4 +1,4 @@
-/* The executor of the null device, called as inmate.c calls it: data goes to the device's memory
+/* The executor of the null device, called as child.c calls it: data goes to the device's memory
  * and back, and the time is the ticks of the code. */
 #include <string.h>
 

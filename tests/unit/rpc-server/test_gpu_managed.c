@@ -75,10 +75,10 @@ static void a_board_reads_what_the_last_trial_told(void **state) {
     board *b = *state;
     kiln_msg_env env = {.temperature_mc = 50000, .load_milli = 7};
     open_board(b);
-    kiln_cages_put_reading(b->served.cages, 0, &env);
+    kiln_supervisor_put_reading(b->served.supervisor, 0, &env);
     assert_int_equal(env.temperature_mc, 50000);
     run_golden(b);
-    kiln_cages_put_reading(b->served.cages, 0, &env);
+    kiln_supervisor_put_reading(b->served.supervisor, 0, &env);
     expect_cool(&env);
     assert_int_equal(env.load_milli, 7);
     close_board(b);

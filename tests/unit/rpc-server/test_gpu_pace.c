@@ -1,7 +1,7 @@
 /* The reference work on devices: on a CUDA driver without a device (tests/support/fake_cuda.h),
  * whose clock the test sets, and on PoCL through the real contained child, as if it were a GPU.
  * This program is its own helper and child. */
-#include "rpc-server/pace_device.h"
+#include "rpc-server/reference_kernel_device.h"
 
 #include <dlfcn.h>
 #include <math.h>
@@ -52,22 +52,22 @@ static kiln_device *open_cuda(void) {
 static void a_round_waits_until_the_clock_holds(void **state) {
     (void)state;
     kiln_device *device = open_cuda();
-    kiln_device_pacer *pacer = NULL;
-    expect_ok(kiln_device_pacer_create(device, &pacer));
+    kiln_device_reference *reference = NULL;
+    expect_ok(kiln_device_reference_create(device, &reference));
     fake->launch_us = 60;
-    const kiln_pace_round round = kiln_device_pacer_round(pacer);
-    for (int s = 0; s < KILN_PACE_STATE_COUNT; s++) {
+    const kiln_reference_kernel_round round = kiln_device_reference_measure(reference);
+    for (int s = 0; s < KILN_REFERENCE_KERNEL_STATE_COUNT; s++) {
         assert_true(is_about(round.reading[s].arithmetic_ns, 10000));
         assert_true(is_about(round.reading[s].memory_ns, 10000));
     }
-    const kiln_pace_norm norm = kiln_pace_norm_of(&round, 1);
+    const kiln_reference_kernel_norm norm = kiln_reference_kernel_norm_of(&round, 1);
     assert_int_equal(norm.arithmetic.use, KILN_PART_USED);
     assert_int_equal(norm.memory.use, KILN_PART_USED);
     fake->launch_us = 20; /* what falls behind is seen */
-    const kiln_pace slow = kiln_device_pacer_take(pacer);
+    const kiln_reference_kernel_times slow = kiln_device_reference_take(reference);
     const kiln_drift_ratio ratio = kiln_drift_ratio_of(&slow, &norm);
     assert_true(kiln_drift_is_slow(&ratio, &norm));
-    kiln_device_pacer_destroy(pacer);
+    kiln_device_reference_destroy(reference);
     kiln_device_close(device);
     assert_int_equal(fake->allocations + fake->complaints, 0);
 }
@@ -75,9 +75,9 @@ static void a_round_waits_until_the_clock_holds(void **state) {
 static void peaks_are_those_of_each_operand_type(void **state) {
     (void)state;
     kiln_device *device = open_cuda();
-    kiln_device_pacer *pacer = NULL;
-    expect_ok(kiln_device_pacer_create(device, &pacer));
-    const kiln_pace_round round = kiln_device_pacer_round(pacer);
+    kiln_device_reference *reference = NULL;
+    expect_ok(kiln_device_reference_create(device, &reference));
+    const kiln_reference_kernel_round round = kiln_device_reference_measure(reference);
     const double threads = 132 * 4 * 256; /* of an H200 */
     assert_true(is_about(round.peak_flops, 2.0 * 8 * 2048 * threads / 10e-6));
     assert_true(round.dtype_flops[KILN_F32] == round.peak_flops);
@@ -91,23 +91,23 @@ static void peaks_are_those_of_each_operand_type(void **state) {
     const uint64_t bytes = (uint64_t)passes * passes_threads * 16;
     const uint64_t cache = kiln_device_target(device)->gpu->l2_bytes;
     assert_in_range(bytes, 2 * cache, 2 * cache + passes_threads * UINT64_C(16));
-    kiln_device_pacer_destroy(pacer);
+    kiln_device_reference_destroy(reference);
     kiln_device_close(device);
 }
 
 static void a_device_that_fails_has_no_reading(void **state) {
     (void)state;
     kiln_device *device = open_cuda();
-    kiln_device_pacer *pacer = NULL;
+    kiln_device_reference *reference = NULL;
     fake->fail_symbol = "cuModuleLoadDataEx", fake->fail_at = 2, fake->fail_code = 218;
-    expect_error(kiln_device_pacer_create(device, &pacer), INVALID_ARGUMENT,
+    expect_error(kiln_device_reference_create(device, &reference), INVALID_ARGUMENT,
                  "the reference kernel pace_");
     assert_int_equal(fake->allocations + fake->modules, 0);
-    expect_ok(kiln_device_pacer_create(device, &pacer));
+    expect_ok(kiln_device_reference_create(device, &reference));
     fake->fail_symbol = "cuLaunchKernel", fake->fail_at = 1, fake->fail_code = 700;
-    const kiln_pace none = kiln_device_pacer_take(pacer);
+    const kiln_reference_kernel_times none = kiln_device_reference_take(reference);
     assert_true(none.arithmetic_ns == 0 && none.memory_ns == 0);
-    kiln_device_pacer_destroy(pacer);
+    kiln_device_reference_destroy(reference);
     kiln_device_close(device);
 }
 
@@ -115,7 +115,7 @@ static void the_executor_goes_without_where_there_is_none(void **state) {
     (void)state;
     const kiln_executor_vtable *v = kiln_executor_find(KILN_STR("cuda"))->vtable;
     const kiln_executor_setup setup = {.name = "cuda"}, null_setup = {.name = "null"};
-    kiln_pace_round round;
+    kiln_reference_kernel_round round;
     void *device = NULL;
     expect_ok(v->open(&setup, &device));
     assert_true(v->round(device, &round) && round.peak_flops > 0);
@@ -147,7 +147,7 @@ static void trials_of_a_device_go_by_its_own_pace(void **state) {
         served_close(&f);
         skip_because("no OpenCL device: install pocl-opencl-icd");
     }
-    assert_int_equal(kiln_cages_norm(f.cages, 0)->arithmetic.use, KILN_PART_UNKNOWN);
+    assert_int_equal(kiln_supervisor_norm(f.supervisor, 0)->arithmetic.use, KILN_PART_UNKNOWN);
     expect_ok(kiln_golden_open(kiln_arena_printf(&f.arena, "%s/golden", f.folder), &device.target,
                                &f.arena, &golden));
     const kiln_msg_trial trial = kiln_golden_trial();
@@ -155,7 +155,7 @@ static void trials_of_a_device_go_by_its_own_pace(void **state) {
         served_run(&f, &trial, golden.artefact, golden.reference);
         served_expect(&f, KILN_OUTCOME_OK, KILN_BLAME_NONE, "");
         assert_true(f.result.peak_flops > 0);
-        const kiln_pace_norm *norm = kiln_cages_norm(f.cages, 0);
+        const kiln_reference_kernel_norm *norm = kiln_supervisor_norm(f.supervisor, 0);
         assert_int_not_equal(norm->arithmetic.use, KILN_PART_UNKNOWN);
         assert_true(norm->arithmetic.usual_ns > 0 && norm->memory.usual_ns > 0);
     }

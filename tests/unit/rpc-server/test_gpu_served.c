@@ -159,10 +159,10 @@ static void a_child_serves_a_bounded_number_of_trials(void **state) {
     served *f = *state;
     const char *artefact = write_artefact(f, ELEMENTS, 1),
                *reference = write_reference(f, "reference");
-    for (uint32_t i = 1; i <= KILN_CAGE_SERVES_MAX; i++) {
+    for (uint32_t i = 1; i <= KILN_SUPERVISOR_SERVES_MAX; i++) {
         served_run(f, &the_trial, artefact, reference);
         served_expect(f, KILN_OUTCOME_OK, KILN_BLAME_NONE, "");
-        assert_int_equal(served_children(f), f->idle + (i < KILN_CAGE_SERVES_MAX));
+        assert_int_equal(served_children(f), f->idle + (i < KILN_SUPERVISOR_SERVES_MAX));
     }
     expect_right(f);
 }

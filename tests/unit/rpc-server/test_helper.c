@@ -21,12 +21,12 @@
 #include "base/file.h"
 #include "base/proc.h"
 #include "base/rand.h"
+#include "rpc-server/child_protocol.h"
 #include "rpc-server/helper_filter.h"
 #include "rpc-server/helper_request.h"
-#include "rpc-server/helper_talk.h"
+#include "rpc-server/helper_socket.h"
 #include "rpc-server/privilege.h"
 #include "rpc-server/sandbox.h"
-#include "rpc-server/talk.h"
 #include "tests/support/test.h"
 
 #define GRACE_MS 60000
@@ -104,7 +104,7 @@ static void a_child_is_started_ended_and_forgotten(void **state) {
     int socket = -1;
     uint32_t fences = 0;
     expect_ok(kiln_helper_start(f->helper, NULL, &socket, &child));
-    expect_ok(kiln_inmate_await_ready(socket, &fences));
+    expect_ok(kiln_child_await_ready(socket, &fences));
     kiln_helper_keep_to(f->helper, child.number, (const uint32_t[]){0}, 1);
     assert_false(kiln_helper_look(f->helper, child.number).ended);
     kiln_helper_kill(f->helper, child.number);
@@ -251,7 +251,7 @@ static void nothing_of_our_environment_and_descriptors_goes_on(void **state) {
     const int secret = dup(STDIN_FILENO); /* not closed by exec */
     open_helper(f, NULL);
     expect_ok(kiln_helper_start(f->helper, NULL, &socket, &child));
-    expect_ok(kiln_inmate_await_ready(socket, &fences));
+    expect_ok(kiln_child_await_ready(socket, &fences));
     pid[0] = (uint64_t)kiln_helper_pid(f->helper);
     const uint32_t count = 1 + list_children(f, pid + 1, 7);
     assert_true(count >= 2);
@@ -284,7 +284,7 @@ static void a_helper_that_is_gone_is_an_error_and_its_children_are_gone_too(void
     int socket = -1, none = -1;
     uint32_t fences = 0;
     expect_ok(kiln_helper_start(f->helper, NULL, &socket, &child));
-    expect_ok(kiln_inmate_await_ready(socket, &fences)); /* before, it ends when we close */
+    expect_ok(kiln_child_await_ready(socket, &fences)); /* before, it ends when we close */
     kill(kiln_helper_pid(f->helper), SIGKILL);
     await_end(&child);
     const kiln_helper_seen seen = kiln_helper_look(f->helper, child.number);
@@ -310,11 +310,11 @@ static void requests_to_end_are_no_matter_of_its(void **state) {
 static kiln_helper_answer say(fixture *f, const void *bytes, size_t size, const int *fd,
                               uint32_t fd_count) {
     kiln_helper_answer answer;
-    int got[KILN_TALK_FDS_MAX];
+    int got[KILN_HELPER_SOCKET_FDS_MAX];
     uint32_t got_count = 0;
     const int socket = kiln_helper_socket(f->helper);
-    assert_true(kiln_talk_send(socket, bytes, size, fd, fd_count));
-    assert_int_equal(kiln_talk_receive(socket, &answer, sizeof answer, got, &got_count),
+    assert_true(kiln_helper_socket_send(socket, bytes, size, fd, fd_count));
+    assert_int_equal(kiln_helper_socket_receive(socket, &answer, sizeof answer, got, &got_count),
                      sizeof answer);
     assert_int_equal(answer.magic, KILN_HELPER_MAGIC);
     if (answer.code) assert_int_equal(got_count, 0);
@@ -421,7 +421,7 @@ static void descriptors_that_it_did_not_ask_for_are_closed(void **state) {
     assert_int_equal(say(f, &request, sizeof request, pair, 1).code, KILN_INVALID_ARGUMENT);
     const int file = STDIN_FILENO;
     assert_int_equal(say(f, &request, sizeof request, &file, 1).code, KILN_INVALID_ARGUMENT);
-    for (uint32_t count = 2; count <= KILN_TALK_FDS_MAX; count++)
+    for (uint32_t count = 2; count <= KILN_HELPER_SOCKET_FDS_MAX; count++)
         assert_int_equal(say(f, &request, sizeof request, many, count).code, KILN_INVALID_ARGUMENT);
     assert_int_equal(say(f, "x", 1, many, 2).code, KILN_INVALID_ARGUMENT);
     assert_int_equal(count_entries(held), before);
@@ -487,7 +487,7 @@ static void a_helper_without_a_power_command_has_a_filter_and_says_so(void **sta
     int socket = -1;
     uint32_t fences = 0;
     expect_ok(kiln_helper_start(f->helper, NULL, &socket, &child));
-    expect_ok(kiln_inmate_await_ready(socket, &fences));
+    expect_ok(kiln_child_await_ready(socket, &fences));
     close(socket);
     close(child.pidfd);
     kiln_helper_release(f->helper, child.number);

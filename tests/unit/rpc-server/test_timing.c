@@ -248,13 +248,13 @@ static kiln_timing_spent run_on(void *context, uint32_t runs) {
     return spent;
 }
 
-static kiln_pace take_on(void *context) {
+static kiln_reference_kernel_times take_on(void *context) {
     board *b = context;
-    return (kiln_pace){(double)pass(b, USUAL_NS), (double)pass(b, USUAL_NS)};
+    return (kiln_reference_kernel_times){(double)pass(b, USUAL_NS), (double)pass(b, USUAL_NS)};
 }
 
 #define BAND 0.05
-static const kiln_pace_norm usual_norm = {
+static const kiln_reference_kernel_norm usual_norm = {
     {.use = KILN_PART_USED, .usual_ns = USUAL_NS, .band = BAND},
     {.use = KILN_PART_USED, .usual_ns = USUAL_NS, .band = BAND}};
 

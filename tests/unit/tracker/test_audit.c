@@ -47,7 +47,7 @@ static void an_act_says_who_and_what(void **state) {
     set_up(&f, *state);
     kiln_message order = {
         .type = KILN_MSG_BOARD_ORDER,
-        .board_order = {.board = KILN_STR("rpi"), .duty = 1, .text = KILN_STR("say \"no\"\n")}};
+        .board_order = {.board = KILN_STR("rpi"), .service = 1, .text = KILN_STR("say \"no\"\n")}};
     assert_true(kiln_audit_wants(&order));
     kiln_audit_act(f.audit, &f.peer, &order);
     const char *text = read_log(&f);

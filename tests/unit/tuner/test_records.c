@@ -25,7 +25,7 @@ static int set_up(void **state) {
     expect_ok(kiln_db_open(kiln_arena_printf(&o->arena, "%s/r.db", o->folder), KILN_DB_RECORDS,
                            KILN_DB_WRITE, &shell->db));
     expect_ok(kiln_loop_create(&shell->loop));
-    shell->desk = kiln_desk_create(shell->loop);
+    shell->io_thread = kiln_io_thread_create(shell->loop);
     shell->soon = kiln_timer_create(shell->loop, ignore, NULL);
     shell->commit = kiln_timer_create(shell->loop, ignore, NULL);
     shell->claims = kiln_timer_create(shell->loop, ignore, NULL);
@@ -37,8 +37,8 @@ static int tear_down(void **state) {
     office *o = *state;
     kiln_shell *shell = &o->shell;
     while (shell->jobs) kiln_shell_forget(shell, &(kiln_tuner_action){.job = shell->jobs->handle});
-    kiln_desk_wait(shell->desk);
-    kiln_desk_destroy(shell->desk);
+    kiln_io_thread_wait(shell->io_thread);
+    kiln_io_thread_destroy(shell->io_thread);
     kiln_timer_destroy(shell->soon);
     kiln_timer_destroy(shell->commit);
     kiln_timer_destroy(shell->claims);
@@ -64,7 +64,7 @@ static kiln_shell_job *begin_job(office *o, const kiln_digest *model, const kiln
                                                        .job = o->last_job,
                                                        .spec = &spec,
                                                        .text = identity});
-    kiln_desk_wait(o->shell.desk);
+    kiln_io_thread_wait(o->shell.io_thread);
     return kiln_shell_find_job(&o->shell, o->last_job);
 }
 
@@ -110,7 +110,7 @@ static void expect_recorded(office *o, const kiln_shell_job *job) {
     kiln_db_record *record = NULL;
     uint32_t count = 0, told = 0;
     kiln_shell_commit(&o->shell);
-    kiln_desk_wait(o->shell.desk);
+    kiln_io_thread_wait(o->shell.io_thread);
     for (uint32_t i = 0; i < o->shell.events.count; i++) {
         const kiln_tuner_event *event = &o->shell.events.data[i];
         if (event->kind != KILN_TUNER_RECORDED) continue;

@@ -11,7 +11,7 @@
 #define GENES_MAX 64u     /* numbers that a trace decides */
 #define NEIGHBOURS 12u    /* of a member */
 #define SKETCH_DIFFERS 2u /* another sketch is as far as so many other decisions */
-#define ADOPTED_MAX 6u    /* as tuner/lessons.c */
+#define ADOPTED_MAX 6u    /* as tuner/transfer.c */
 
 typedef struct member {
     kiln_point point;
@@ -301,7 +301,7 @@ static void teach(kiln_cost_model *model, kiln_searcher *searcher,
                   const kiln_replay_options *options, const kiln_replay_pool *self) {
     for (uint32_t p = 0; p < options->known_count; p++) {
         const kiln_replay_pool *other = options->known[p];
-        uint32_t count = KILN_MIN(other->count, KILN_LESSONS_PER_TASK);
+        uint32_t count = KILN_MIN(other->count, KILN_TRANSFER_RECORDS_PER_TASK);
         if (other != self && kiln_str_equal(other->key, self->key)) adopt(searcher, other);
         for (uint32_t i = 0; other != self && i < count; i++) {
             const member *m = &other->member[other->count - 1 - i];

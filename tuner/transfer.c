@@ -1,0 +1,421 @@
+/* What the database already knows (transfer):
+ * records of the job's own tasks (the newest of each), which count towards their shares and are
+ * never measured again;
+ * hints for these tasks (records that neither we nor the job's project trust): the fastest are
+ * proposed first, and the model learns from them, but they count for nothing until they were
+ * measured again here; records of these tasks on the target most akin to the job's
+ * (target_similarity.h), the fastest of which are proposed first, and from which the model learns;
+ * schedules written by hand, which the job brings and which are proposed before all others; records
+ * of other tasks on the job's target, from which the model learns: those of tasks most like the
+ * job's own, by the features of their fastest trace. */
+#include <math.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/map.h"
+#include "tuner/shell.h"
+#include "tuner/target_similarity.h"
+
+#define OWN_RECORDS_MAX 16384u  /* newest of a task; each is replayed before the first proposal */
+#define OTHER_RECORDS_MAX 6000u /* newest, looked through */
+#define OTHER_TASKS 6u          /* the most similar are learnt from */
+#define ADOPTED_MAX 6u          /* of a task, from another target or from hints */
+
+/* ---- on the loop: reading ---- */
+
+/* Whether a record was made for the model that this job tunes. Jobs that are not known were not. */
+static kiln_status is_repeat(kiln_shell_job *job, kiln_str job_id, kiln_map *known, bool *out) {
+    uint64_t answer = 0;
+    kiln_status st = KILN_OK;
+    if (!kiln_map_find(known, job_id, &answer)) {
+        char digest[KILN_DIGEST_TEXT];
+        kiln_db_job row;
+        bool found = false;
+        kiln_digest_print(&job->spec.model, digest);
+        st = kiln_db_find_job(job->shell->db, job_id, &job->arena, &row, &found);
+        answer = !st && found && kiln_str_is(row.model_digest, digest);
+        kiln_map_put(known, job_id, answer);
+    }
+    *out = answer != 0;
+    return st;
+}
+
+/* Board and infrastructure faults teach nothing. */
+static bool teaches(const kiln_db_record *record) {
+    kiln_outcome outcome = KILN_OUTCOME_INFRA;
+    if (!kiln_outcome_find(record->outcome, &outcome)) return false;
+    return outcome == KILN_OUTCOME_OK || kiln_outcome_blame(outcome) == KILN_BLAME_CANDIDATE;
+}
+
+static kiln_str keep(kiln_shell_job *job, kiln_str text) {
+    return (kiln_str){kiln_str_dup(&job->arena, text), text.size};
+}
+
+/* What a transferred needs of the record outlives it. */
+static kiln_transfer_record lesson_of(kiln_shell_job *job, uint32_t task,
+                                      const kiln_db_record *record) {
+    return (kiln_transfer_record){.task = task,
+                                  .key = keep(job, record->task_key),
+                                  .trace = keep(job, record->trace),
+                                  .hash = keep(job, record->trace_hash),
+                                  .assembled = kiln_record_assembled(record),
+                                  .latency_ns =
+                                      kiln_str_is(record->outcome, "ok") ? record->min_ns : 0};
+}
+
+static kiln_db_filter filter_of(const kiln_shell_job *job) {
+    return (kiln_db_filter){.target = job->spec.target,
+                            .trusting = &job->trusting,
+                            .allowed = job->allowed,
+                            .codegen_version = kiln_str_from(kiln_codegen_version())};
+}
+
+/* Of others what they stored before the job began: a restart must find the same. */
+static kiln_db_filter filter_of_others(const kiln_shell_job *job) {
+    kiln_db_filter filter = filter_of(job);
+    filter.before_wall_ns = (int64_t)job->opened_wall_ns;
+    return filter;
+}
+
+static bool may_be_best(const kiln_db_record *record) {
+    return kiln_str_is(record->outcome, "ok") && record->checked && !record->raced;
+}
+
+/* Records of other jobs for one of this job's tasks, made by this compiler. */
+static kiln_status find_own(kiln_shell_job *job, uint32_t index, kiln_map *known) {
+    kiln_shell_task *task = &job->task[index];
+    kiln_db_filter filter = filter_of(job);
+    kiln_db_record *record = NULL;
+    uint32_t count = 0;
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, 0);
+    filter.task_key = task->key;
+    filter.order = KILN_DB_NEWEST;
+    filter.limit = OWN_RECORDS_MAX;
+    kiln_status st = kiln_db_records(job->shell->db, &filter, &scratch, &record, &count);
+    for (uint32_t i = st ? 0 : count; !st && i-- > 0;) { /* as they were stored */
+        bool repeat = false;
+        if (kiln_str_is(record[i].job_id, job->identity)) continue; /* comes back as `stored` */
+        if (record[i].final) continue;                              /* no trial of its own */
+        if (may_be_best(&record[i])) {
+            task->peak_flops = KILN_MAX(task->peak_flops, record[i].peak_flops);
+            if (task->best_ns <= 0 || record[i].median_ns < task->best_ns)
+                task->best_ns = record[i].median_ns;
+            if (kiln_str_is(record[i].searcher, "default")) task->default_ns = record[i].median_ns;
+        }
+        st = is_repeat(job, record[i].job_id, known, &repeat);
+        if (repeat)
+            task->repeat_count++;
+        else
+            task->stored_count++;
+        if (!teaches(&record[i])) continue;
+        kiln_transfer_record transferred = lesson_of(job, index, &record[i]);
+        kiln_vec_push_in(&job->arena, &job->transferred, transferred);
+    }
+    kiln_arena_deinit(&scratch);
+    return st;
+}
+
+/* ---- the same tasks on another target ---- */
+
+/* The target most akin to the job's of those on which the task ran; *out_kin NULL: none. */
+static kiln_status find_kin(kiln_shell_job *job, kiln_str key, kiln_str *out_text,
+                            const kiln_target **out_kin) {
+    kiln_db_filter filter = filter_of_others(job);
+    kiln_db_record *best = NULL;
+    uint32_t count = 0, most = 0;
+    filter.task_key = key;
+    filter.target = (kiln_str){0};
+    *out_kin = NULL;
+    kiln_status st = kiln_db_best(job->shell->db, &filter, &job->arena, &best, &count);
+    for (uint32_t i = 0; !st && i < count; i++) {
+        kiln_target *target = KILN_ARENA_NEW(&job->arena, kiln_target);
+        kiln_status unknown = kiln_target_parse(best[i].target, &job->arena, target);
+        uint32_t similarity = unknown ? 0 : kiln_target_similarity(target, &job->target);
+        kiln_status_free(unknown); /* of a version that knew other targets */
+        if (similarity <= most || kiln_str_equal(best[i].target, job->spec.target)) continue;
+        most = similarity;
+        *out_kin = target;
+        *out_text = best[i].target;
+    }
+    return st;
+}
+
+/* At most `limit` of the task's records on `kin`, as transfer. */
+static kiln_status find_of_kin(kiln_shell_job *job, uint32_t task, kiln_db_filter filter,
+                               const kiln_target *kin) {
+    kiln_db_record *record = NULL;
+    uint32_t count = 0;
+    kiln_str key = job->task[task].key;
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, 0);
+    char *group = kiln_arena_printf(&job->arena, "%.*s %.*s%s", KILN_STR_ARG(key),
+                                    KILN_STR_ARG(filter.target),
+                                    filter.whose == KILN_DB_HINTS ? " hints" : "");
+    kiln_status st = kiln_db_records(job->shell->db, &filter, &scratch, &record, &count);
+    for (uint32_t i = 0; !st && i < count; i++) {
+        if (!teaches(&record[i])) continue;
+        kiln_transfer_record transferred = lesson_of(job, task, &record[i]);
+        transferred.key = kiln_str_from(group);
+        transferred.target = kin;
+        transferred.adopted = filter.order == KILN_DB_FASTEST;
+        kiln_vec_push_in(&job->arena, &job->transferred, transferred);
+    }
+    kiln_arena_deinit(&scratch);
+    return st;
+}
+
+/* Hints of the job's own target are tried and learnt from as if they came from another one. */
+static kiln_status find_hints(kiln_shell_job *job, uint32_t task) {
+    kiln_db_filter filter = filter_of_others(job);
+    filter.task_key = job->task[task].key;
+    filter.whose = KILN_DB_HINTS;
+    filter.order = KILN_DB_FASTEST;
+    filter.limit = ADOPTED_MAX;
+    kiln_status st = find_of_kin(job, task, filter, &job->target);
+    filter.order = KILN_DB_NEWEST;
+    filter.limit = KILN_TRANSFER_RECORDS_PER_TASK;
+    return st || !job->model ? st : find_of_kin(job, task, filter, &job->target);
+}
+
+static kiln_status find_elsewhere(kiln_shell_job *job, uint32_t task) {
+    kiln_db_filter filter = filter_of_others(job);
+    const kiln_target *kin = NULL;
+    kiln_status st = find_kin(job, job->task[task].key, &filter.target, &kin);
+    if (st || !kin) return st;
+    filter.task_key = job->task[task].key;
+    filter.order = KILN_DB_FASTEST;
+    filter.limit = ADOPTED_MAX;
+    st = find_of_kin(job, task, filter, kin);
+    filter.order = KILN_DB_NEWEST;
+    filter.limit = KILN_TRANSFER_RECORDS_PER_TASK;
+    return st || !job->model ? st : find_of_kin(job, task, filter, kin);
+}
+
+/* ---- other tasks ---- */
+
+static bool is_own(const kiln_shell_job *job, kiln_str key) {
+    for (uint32_t i = 0; i < job->task_count; i++)
+        if (kiln_str_equal(job->task[i].key, key)) return true;
+    return false;
+}
+
+/* Records of other tasks. */
+static kiln_status find_others(kiln_shell_job *job) {
+    kiln_db_filter filter = filter_of_others(job);
+    kiln_db_record *record = NULL;
+    kiln_map text_of; /* task key -> kiln_str * of its program */
+    uint32_t count = 0;
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, 0);
+    filter.order = KILN_DB_NEWEST;
+    filter.limit = OTHER_RECORDS_MAX;
+    kiln_map_init(&text_of);
+    kiln_status st = kiln_db_records(job->shell->db, &filter, &scratch, &record, &count);
+    for (uint32_t i = 0; !st && i < count; i++) {
+        uint64_t text = 0;
+        if (is_own(job, record[i].task_key) || !teaches(&record[i])) continue;
+        if (!kiln_map_find(&text_of, record[i].task_key, &text)) {
+            kiln_db_task *row = KILN_ARENA_NEW(&job->arena, kiln_db_task);
+            bool found = false;
+            st = kiln_db_find_task(job->shell->db, record[i].task_key, &job->arena, row, &found);
+            text = (uint64_t)(uintptr_t)row;
+            kiln_map_put(&text_of, record[i].task_key, text);
+        }
+        kiln_transfer_record transferred = lesson_of(job, job->task_count, &record[i]);
+        transferred.text = ((const kiln_db_task *)(uintptr_t)text)->canonical;
+        if (!st && transferred.text.size)
+            kiln_vec_push_in(&job->arena, &job->transferred, transferred);
+    }
+    kiln_map_deinit(&text_of);
+    kiln_arena_deinit(&scratch);
+    return st;
+}
+
+/* ---- schedules written by hand ---- */
+
+/* Whether a record of another job measured it, so that it needs no trial. */
+static bool is_stored(const kiln_shell_job *job, uint32_t task, kiln_str trace) {
+    char hash[KILN_HASH128_TEXT];
+    kiln_hash128_print(kiln_hash128_of(trace.data, trace.size), hash);
+    for (uint32_t i = 0; i < job->transferred.count; i++) {
+        const kiln_transfer_record *transferred = &job->transferred.data[i];
+        if (transferred->task == task && !transferred->target &&
+            kiln_str_is(transferred->hash, hash))
+            return true;
+    }
+    return false;
+}
+
+static kiln_status find_by_hand(kiln_shell_job *job) {
+    static const kiln_digest none;
+    kiln_str bytes = {0};
+    if (kiln_digest_equal(&job->spec.by_hand, &none)) return KILN_OK;
+    kiln_status st =
+        kiln_blob_store_get(job->shell->store, &job->spec.by_hand, &job->arena, &bytes);
+    if (!st) st = kiln_record_decode(KILN_RECORD_hand_schedules, bytes, &job->arena, &job->by_hand);
+    if (st) return kiln_status_note(st, "schedules that the job brings");
+    for (uint32_t i = 0; i < job->task_count; i++)
+        for (uint32_t k = 0; k < job->by_hand.items.count; k++) {
+            const kiln_msg_hand_schedule *given = &job->by_hand.items.item[k];
+            if (kiln_str_equal(given->task, job->task[i].key) && !is_stored(job, i, given->trace))
+                job->task[i].by_hand_count++;
+        }
+    return KILN_OK;
+}
+
+static void begin_with(kiln_shell_job *job, kiln_shell_task *task) {
+    for (uint32_t k = 0; task->searcher && k < job->by_hand.items.count; k++) {
+        const kiln_msg_hand_schedule *given = &job->by_hand.items.item[k];
+        if (!kiln_str_equal(given->task, task->key)) continue;
+        kiln_status st = kiln_searcher_begin_with(task->searcher, given->trace);
+        if (st)
+            kiln_log(KILN_LOG_WARN, "job %s: the schedule that is given for %.*s is left out: %s",
+                     job->identity, KILN_STR_ARG(task->op), kiln_status_text(st));
+        kiln_status_free(st); /* its client has checked it: of another version of Kiln */
+    }
+}
+
+kiln_status kiln_shell_find_transfer(kiln_shell_job *job) {
+    kiln_map known; /* job -> whether it tuned this model */
+    kiln_map_init(&known);
+    kiln_status st = KILN_OK;
+    for (uint32_t i = 0; !st && i < job->task_count; i++) {
+        st = find_own(job, i, &known);
+        if (!st) st = find_hints(job, i);
+        if (!st) st = find_elsewhere(job, i);
+    }
+    if (!st && job->model) st = find_others(job);
+    if (!st) st = find_by_hand(job);
+    kiln_map_deinit(&known);
+    return st;
+}
+
+/* ---- on the pool thread: teaching ---- */
+
+typedef struct other_task {
+    kiln_str key, text;
+    double distance; /* to the most similar task of the job */
+    kiln_program *te;
+    uint32_t taught;
+} other_task;
+
+/* A recorded trace as the job's model sees it, in `scratch`. */
+static kiln_status encode(const kiln_shell_job *job, const kiln_target *target,
+                          const kiln_program *te, kiln_str bytes, kiln_arena *scratch,
+                          kiln_encoding *out) {
+    kiln_trace trace;
+    kiln_program *program = NULL;
+    kiln_status st = kiln_trace_decode(bytes, scratch, &trace);
+    if (!st) st = kiln_trace_replay(&trace, te, NULL, scratch, &program, NULL);
+    return st ? st
+              : kiln_model_encode(kiln_cost_model_kind(job->model), program, target, scratch,
+                                  scratch, out);
+}
+
+static double nearest(const kiln_shell_job *job, const kiln_encoding *candidate) {
+    double least = INFINITY;
+    for (uint32_t i = 0; i < job->task_count; i++) {
+        if (!job->task[i].searcher) continue;
+        const kiln_encoding *own = kiln_searcher_default_encoding(job->task[i].searcher);
+        least = fmin(least, kiln_model_distance(kiln_cost_model_kind(job->model), candidate, own));
+    }
+    return least;
+}
+
+static other_task *find_other(other_task *other, uint32_t count, kiln_str key) {
+    for (uint32_t i = 0; i < count; i++)
+        if (kiln_str_equal(other[i].key, key)) return &other[i];
+    return NULL;
+}
+
+/* The other tasks, each with the similarity of its newest record. */
+static uint32_t list_others(const kiln_shell_job *job, kiln_arena *arena, other_task *other) {
+    uint32_t count = 0;
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, (size_t)1 << 20);
+    for (uint32_t i = 0; i < job->transferred.count; i++) {
+        const kiln_transfer_record *transferred = &job->transferred.data[i];
+        kiln_encoding candidate;
+        if (transferred->task < job->task_count || find_other(other, count, transferred->key))
+            continue;
+        other_task added = {
+            .key = transferred->key, .text = transferred->text, .distance = INFINITY};
+        kiln_status st = kiln_program_parse(transferred->text, arena, &added.te);
+        if (!st) st = encode(job, &job->target, added.te, transferred->trace, &scratch, &candidate);
+        if (!st) added.distance = nearest(job, &candidate);
+        kiln_status_free(st); /* of another version of the program text: nothing is learnt */
+        other[count++] = added;
+        kiln_arena_reset(&scratch);
+    }
+    kiln_arena_deinit(&scratch);
+    return count;
+}
+
+/* How many tasks are more like the job's. */
+static uint32_t rank_of(const other_task *other, uint32_t count, const other_task *task) {
+    uint32_t rank = 0;
+    for (const other_task *o = other; o < other + count; o++)
+        rank += o->distance < task->distance || (o->distance == task->distance && o < task);
+    return rank;
+}
+
+static void teach_others(kiln_shell_job *job) {
+    kiln_arena arena, scratch;
+    kiln_arena_init(&arena, 0);
+    kiln_arena_init(&scratch, (size_t)1 << 20);
+    other_task *other = KILN_ARENA_ARRAY(&arena, other_task, job->transferred.count);
+    uint32_t count = list_others(job, &arena, other);
+    for (uint32_t i = 0; i < job->transferred.count; i++) {
+        const kiln_transfer_record *transferred = &job->transferred.data[i];
+        kiln_encoding candidate;
+        other_task *task =
+            transferred->task < job->task_count ? NULL : find_other(other, count, transferred->key);
+        if (!task || isinf(task->distance) || task->taught == KILN_TRANSFER_RECORDS_PER_TASK ||
+            rank_of(other, count, task) >= OTHER_TASKS)
+            continue;
+        kiln_status st =
+            encode(job, &job->target, task->te, transferred->trace, &scratch, &candidate);
+        if (!st)
+            kiln_cost_model_learn(job->model, task->key, &candidate, &transferred->assembled,
+                                  transferred->latency_ns);
+        task->taught += !st;
+        kiln_status_free(st);
+        kiln_arena_reset(&scratch);
+    }
+    kiln_arena_deinit(&scratch);
+    kiln_arena_deinit(&arena);
+}
+
+/* Encoded for the core on which it was measured: what is learnt is how far that was
+ * from the core's own analytic estimate. */
+static void teach_elsewhere(kiln_shell_job *job, const kiln_transfer_record *transferred) {
+    kiln_encoding candidate;
+    kiln_arena scratch;
+    kiln_arena_init(&scratch, (size_t)1 << 20);
+    const kiln_program *te = job->task[transferred->task].te;
+    kiln_status st = encode(job, transferred->target, te, transferred->trace, &scratch, &candidate);
+    if (!st)
+        kiln_cost_model_learn(job->model, transferred->key, &candidate, &transferred->assembled,
+                              transferred->latency_ns);
+    kiln_status_free(st); /* of another version of the primitives: nothing is learnt */
+    kiln_arena_deinit(&scratch);
+}
+
+void kiln_shell_teach(kiln_shell_job *job) {
+    if (job->model) teach_others(job);
+    for (uint32_t i = 0; i < job->transferred.count; i++) {
+        const kiln_transfer_record *transferred = &job->transferred.data[i];
+        kiln_searcher *searcher =
+            transferred->task < job->task_count ? job->task[transferred->task].searcher : NULL;
+        if (!searcher) continue;
+        if (!transferred->target)
+            kiln_searcher_know(searcher, transferred->trace, transferred->hash,
+                               &transferred->assembled, transferred->latency_ns);
+        else if (transferred->adopted)
+            kiln_searcher_adopt(searcher, transferred->trace);
+        else
+            teach_elsewhere(job, transferred);
+    }
+    for (uint32_t i = 0; i < job->task_count; i++) begin_with(job, &job->task[i]);
+}

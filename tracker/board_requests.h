@@ -6,7 +6,7 @@
 
 #define KILN_TRACKER_BOARD_REQUESTS_MAX 256u /* pings, and readers of logs */
 
-/* Somebody who wants to know whether boards are there (ask.c). */
+/* Somebody who wants to know whether boards are there. */
 typedef struct kiln_tracker_probe {
     kiln_tracker_peer *peer;
     uint32_t stream;
@@ -16,7 +16,7 @@ typedef struct kiln_tracker_probe {
     KILN_VEC(kiln_tracker_board *) waits; /* for their PONG; connected ones */
 } kiln_tracker_probe;
 
-/* Somebody who reads the log of a connected board (ask.c). */
+/* Somebody who reads the log of a connected board. */
 typedef struct kiln_tracker_log_reader {
     kiln_tracker_peer *peer;
     uint32_t stream;

@@ -71,14 +71,15 @@ typedef struct kiln_tracker_device {
     KILN_VEC(uint8_t) fits;             /* by want: unknown, yes, no */
 } kiln_tracker_device;
 
-/* An order that waits for the disk, and its giver for that. Written by board_duty.c. */
+/* An order that waits for the disk, and its giver for that. Written by board_service.c. */
 typedef struct kiln_tracker_order {
     uint64_t persist; /* 0: none */
     uint64_t peer;
     uint32_t stream;
 } kiln_tracker_order;
 
-/* A board that this tracker or one before it saw. Written by board_link.c and board_duty.c, too. */
+/* A board that this tracker or one before it saw. Written by board_link.c and board_service.c, too.
+ */
 typedef struct kiln_tracker_board {
     uint64_t number; /* grows from board to board, as they stand in kiln_tracker_boards.all */
     kiln_tracker_text node, boot;

@@ -8,10 +8,10 @@
 #include <stdint.h>
 
 typedef struct kiln_thread_work {
-    uint64_t hashed_bytes;   /* by SHA-256 */
-    uint64_t squeezed_bytes; /* bytes that were compressed */
-    uint64_t rows;           /* of databases, folders, tables of boards, leases, ... */
-    uint64_t processes;      /* started: the thread waits until the new program runs */
+    uint64_t hashed_bytes;     /* by SHA-256 */
+    uint64_t compressed_bytes; /* bytes that were compressed */
+    uint64_t rows;             /* of databases, folders, tables of boards, leases, ... */
+    uint64_t processes;        /* started: the thread waits until the new program runs */
 } kiln_thread_work;
 
 /* Of the calling thread, since it started. Add to it where such work is done. */

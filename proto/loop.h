@@ -93,13 +93,13 @@ typedef struct kiln_turn_slow {
     uint64_t count, max_ns;
 } kiln_turn_slow;
 
-typedef struct kiln_turns {
+typedef struct kiln_loop_times {
     kiln_turn_times wall;  /* without waiting for something to happen */
     kiln_turn_times cpu;   /* of the loop's thread: independent of what else the machine does */
     kiln_thread_work most; /* of one turn, each by itself */
     kiln_turn_slow slow[KILN_TURN_SLOW_MAX];
     uint32_t slow_count; /* handlers; more are not told apart */
-} kiln_turns;
+} kiln_loop_times;
 
 /* What the handler under way does from here on is timed by itself, and called `name`, which lasts.
  * Outside of handlers nothing is timed. */
@@ -113,10 +113,10 @@ bool kiln_loop_is_late(const kiln_loop *loop);
 extern const double kiln_turn_bound_s[KILN_TURN_BUCKETS - 1];
 
 /* Since the loop was made. */
-const kiln_turns *kiln_loop_turns(const kiln_loop *loop);
+const kiln_loop_times *kiln_loop_times_get(const kiln_loop *loop);
 /* The same for Prometheus. */
-void kiln_turns_print(const kiln_turns *turns, kiln_strbuf *out);
+void kiln_loop_times_print(const kiln_loop_times *times, kiln_strbuf *out);
 /* One line for the log of a program that ends. */
-void kiln_turns_summary(const kiln_turns *turns, kiln_strbuf *out);
+void kiln_loop_times_summary(const kiln_loop_times *times, kiln_strbuf *out);
 
 #endif

@@ -227,7 +227,7 @@ typedef struct kiln_listen_options {
     void (*refused)(void *context, const kiln_peer *peer, kiln_status why);
     /* Connections are lost: `since` says how many of what, since the last call; at most one a
      * minute. For a warning; may be NULL. */
-    void (*crowded)(void *context, const kiln_net_stats *since);
+    void (*on_losses)(void *context, const kiln_net_stats *since);
 } kiln_listen_options;
 
 /* Listens, with as many descriptors as the system lets this process have (the soft limit is raised

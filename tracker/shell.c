@@ -446,7 +446,7 @@ static void on_refused(void *context, const kiln_peer *peer, kiln_status why) {
     kiln_audit_refused(shell->audit, peer, why, kiln_loop_now_ns(shell->loop));
 }
 
-static void on_crowded(void *context, const kiln_net_stats *since) {
+static void on_losses(void *context, const kiln_net_stats *since) {
     (void)context;
     kiln_log(KILN_LOG_WARN,
              "more connections than places: of %llu accepted, %llu were let in; %llu silent ones "
@@ -535,7 +535,7 @@ static kiln_status listen_on(kiln_tracker_shell *shell, uint32_t index) {
         .handler = &conn_handler,
         .context = shell,
         .refused = on_refused,
-        .crowded = on_crowded,
+        .on_losses = on_losses,
     };
     uint8_t token[KILN_TOKEN_BYTES]; /* the listener keeps a copy */
     kiln_status st = KILN_OK;
@@ -634,7 +634,7 @@ static bool print_metrics(void *context, kiln_strbuf *out) {
     kiln_net_stats stats;
     if (kiln_tracker_page_step(m->page, out)) return true;
     kiln_loop_net_stats(m->shell->loop, &stats);
-    kiln_turns_print(kiln_loop_turns(m->shell->loop), out);
+    kiln_loop_times_print(kiln_loop_times_get(m->shell->loop), out);
     kiln_tracker_print_net_metrics(&stats, out);
     return false;
 }

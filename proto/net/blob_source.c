@@ -4,8 +4,8 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "proto/net/compression.h"
 #include "proto/net/internal.h"
-#include "proto/net/squeeze.h"
 
 #define PIECE_FRAMES 2u
 #define PIECE_BYTES (PIECE_FRAMES * KILN_FRAME_DATA_MAX)
@@ -14,7 +14,7 @@ typedef struct piece {
     uint64_t offset;
     size_t size;
     char *data; /* [PIECE_BYTES], or less of a small blob; NULL before it is needed */
-    kiln_strbuf squeezed[PIECE_FRAMES]; /* each frame, compressed; empty: it gets no shorter */
+    kiln_strbuf compressed[PIECE_FRAMES]; /* each frame, compressed; empty: it gets no shorter */
 } piece;
 
 struct kiln_blob_source {
@@ -24,7 +24,7 @@ struct kiln_blob_source {
     kiln_blob_source_ready ready;
     void *context;
     piece now, next; /* `next` is the pool's while `busy` */
-    bool squeezes;
+    bool compresses;
     bool busy, dropped, has_next;
     int fd; /* -1: not open yet */
     uint64_t size;
@@ -32,7 +32,7 @@ struct kiln_blob_source {
 };
 
 static void free_piece(piece *p) {
-    for (uint32_t i = 0; i < PIECE_FRAMES; i++) kiln_strbuf_deinit(&p->squeezed[i]);
+    for (uint32_t i = 0; i < PIECE_FRAMES; i++) kiln_strbuf_deinit(&p->compressed[i]);
     kiln_free(p->data);
 }
 
@@ -65,11 +65,11 @@ static kiln_str frame_of(const piece *p, uint32_t index) {
     return (kiln_str){p->data + begin, KILN_MIN(p->size - begin, KILN_FRAME_DATA_MAX)};
 }
 
-static void squeeze_piece(piece *p) {
+static void compress_piece(piece *p) {
     for (uint32_t i = 0; i < PIECE_FRAMES; i++) {
         const kiln_str frame = frame_of(p, i);
-        kiln_strbuf_reset(&p->squeezed[i]);
-        if (frame.size >= KILN_SQUEEZE_MIN) (void)kiln_squeeze(frame, &p->squeezed[i]);
+        kiln_strbuf_reset(&p->compressed[i]);
+        if (frame.size >= KILN_COMPRESSION_MIN) (void)kiln_compress(frame, &p->compressed[i]);
     }
 }
 
@@ -79,7 +79,7 @@ static void work(void *context) {
     if (source->fd < 0)
         st = kiln_blob_store_reader(source->store, &source->digest, &source->fd, &source->size);
     if (!st) st = read_piece(source);
-    if (!st && source->squeezes) squeeze_piece(&source->next);
+    if (!st && source->compresses) compress_piece(&source->next);
     source->status = st;
 }
 
@@ -107,13 +107,13 @@ static void read_from(kiln_blob_source *source, uint64_t offset) {
 }
 
 kiln_blob_source *kiln_blob_source_open(kiln_loop *loop, kiln_blob_store *store,
-                                        const kiln_digest *digest, bool squeezes,
+                                        const kiln_digest *digest, bool compresses,
                                         kiln_blob_source_ready ready, void *context) {
     kiln_blob_source *source = kiln_alloc(sizeof *source);
     *source = (kiln_blob_source){.loop = loop,
                                  .store = store,
                                  .digest = *digest,
-                                 .squeezes = squeezes,
+                                 .compresses = compresses,
                                  .ready = ready,
                                  .context = context,
                                  .fd = -1};
@@ -134,7 +134,7 @@ static kiln_blob_part part_of(const piece *p, uint64_t offset, uint64_t size_max
     const kiln_str frame = frame_of(p, index);
     const kiln_str rest = kiln_str_slice(frame, skip % KILN_FRAME_DATA_MAX, frame.size);
     kiln_blob_part part = {.bytes = {rest.data, (size_t)KILN_MIN(rest.size, size_max)}};
-    if (part.bytes.size == frame.size) part.squeezed = kiln_strbuf_view(&p->squeezed[index]);
+    if (part.bytes.size == frame.size) part.compressed = kiln_strbuf_view(&p->compressed[index]);
     return part;
 }
 

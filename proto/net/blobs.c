@@ -177,7 +177,7 @@ static bool send_part(kiln_blobs *blobs, outgoing *transfer) {
     transfer->offset += part.bytes.size;
     transfer->credit -= part.bytes.size;
     const bool end = is_at_end(transfer);
-    kiln_conn_send_data(blobs->conn, transfer->stream, part.bytes, part.squeezed, end);
+    kiln_conn_send_data(blobs->conn, transfer->stream, part.bytes, part.compressed, end);
     transfer->sending = !end;
     transfer->sent = end;
     if (end && transfer->is_reply) end_outgoing(blobs, transfer, KILN_OK);
@@ -246,8 +246,9 @@ static outgoing *add_outgoing(kiln_blobs *blobs, uint32_t stream, const kiln_dig
     transfer->stream = stream;
     transfer->digest = *digest;
     transfer->credit = first_credit(blobs);
-    transfer->source = kiln_blob_source_open(kiln_conn_loop(blobs->conn), blobs->store, digest,
-                                             kiln_conn_squeezes(blobs->conn), on_source, transfer);
+    transfer->source =
+        kiln_blob_source_open(kiln_conn_loop(blobs->conn), blobs->store, digest,
+                              kiln_conn_takes_compressed(blobs->conn), on_source, transfer);
     kiln_vec_push(&blobs->out, transfer);
     return transfer;
 }

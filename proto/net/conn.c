@@ -6,11 +6,11 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/log.h"
+#include "proto/net/compression.h"
 #include "proto/net/conn.h"
-#include "proto/net/crowd.h"
-#include "proto/net/reads.h"
-#include "proto/net/rotate.h"
-#include "proto/net/squeeze.h"
+#include "proto/net/key_rotation.h"
+#include "proto/net/read_scheduler.h"
+#include "proto/net/stranger_limit.h"
 
 #define FLUSH_NS                                                                                  \
     UINT64_C(1000000000)               /* time a closing connection has to get its last words out \
@@ -57,8 +57,8 @@ void kiln_conn_release(kiln_conn *conn) {
         conn->handler->closed(conn->context, conn, conn->why);
     else
         turned_away(conn);
-    if (!conn->dialled) kiln_crowd_leave(conn);
-    kiln_rotate_forget(conn);
+    if (!conn->dialled) kiln_strangers_leave(conn);
+    kiln_key_rotation_forget(conn);
     kiln_tls_destroy(conn->tls);
     kiln_ws_destroy(conn->web);
     if (conn->shown) explicit_bzero(&conn->shown->key, sizeof conn->shown->key);
@@ -85,7 +85,7 @@ static void on_timer(void *context);
 static void close_now(kiln_conn *conn) {
     if (conn->state == KILN_CONN_CLOSED) return;
     conn->state = KILN_CONN_CLOSED;
-    kiln_reads_remove(conn);
+    kiln_read_scheduler_remove(conn);
     kiln_timer_stop(conn->timer);
     if (conn->socket)
         uv_close(&conn->socket->handle, on_socket_closed);
@@ -120,7 +120,7 @@ static void tell(kiln_conn *conn, kiln_status said) {
 }
 
 void kiln_conn_fail_saying(kiln_conn *conn, kiln_status why, kiln_status said) {
-    if (conn->state == KILN_CONN_SHAKING || conn->state == KILN_CONN_OPEN)
+    if (conn->state == KILN_CONN_HANDSHAKE || conn->state == KILN_CONN_OPEN)
         tell(conn, said ? said : why);
     kiln_status_free(said);
     if (conn->why)
@@ -133,7 +133,7 @@ void kiln_conn_fail_saying(kiln_conn *conn, kiln_status why, kiln_status said) {
         return;
     }
     conn->state = KILN_CONN_FLUSHING;
-    kiln_reads_remove(conn);
+    kiln_read_scheduler_remove(conn);
     kiln_timer_start(conn->timer, FLUSH_NS);
 }
 
@@ -149,7 +149,7 @@ void kiln_conn_close(kiln_conn *conn, kiln_status why) {
         if (!conn->why) conn->why = KILN_ERROR(CANCELLED, "closed on our side");
         if (conn->queued_bytes && conn->state == KILN_CONN_OPEN) {
             conn->state = KILN_CONN_FLUSHING;
-            kiln_reads_remove(conn);
+            kiln_read_scheduler_remove(conn);
             kiln_timer_start(conn->timer, FLUSH_NS);
         } else {
             close_now(conn);
@@ -163,7 +163,7 @@ static void on_timer(void *context) {
     case KILN_CONN_DIALLING:
         kiln_conn_fail(conn, KILN_ERROR(UNAVAILABLE, "the tracker does not answer"));
         return;
-    case KILN_CONN_SHAKING:
+    case KILN_CONN_HANDSHAKE:
         kiln_conn_fail_telling(conn, KILN_ERROR(UNAVAILABLE, "no handshake within 5 s"));
         return;
     case KILN_CONN_OPEN: return;
@@ -238,7 +238,7 @@ void kiln_conn_put_raw(kiln_conn *conn, kiln_strbuf *bytes) {
 /* Writes the pending frames; over TLS they share records, to a page a message. */
 static void flush(kiln_conn *conn) {
     kiln_strbuf plain = conn->pending, cipher = {0};
-    bool may_write = conn->state == KILN_CONN_SHAKING || conn->state == KILN_CONN_OPEN;
+    bool may_write = conn->state == KILN_CONN_HANDSHAKE || conn->state == KILN_CONN_OPEN;
     if (plain.size == 0) return;
     conn->pending = (kiln_strbuf){0};
     conn->queued_bytes -= plain.size;
@@ -278,7 +278,7 @@ void kiln_conns_flush(kiln_loop *loop) {
 
 /* Sends a frame (and empties it) at the end of this turn. */
 static void post(kiln_conn *conn, kiln_strbuf *frame) {
-    if (conn->state != KILN_CONN_SHAKING && conn->state != KILN_CONN_OPEN) return;
+    if (conn->state != KILN_CONN_HANDSHAKE && conn->state != KILN_CONN_OPEN) return;
     if (conn->queued_bytes + frame->size > KILN_NET_QUEUE_MAX) {
         kiln_conn_fail(conn, too_slow(conn));
         return;
@@ -297,16 +297,16 @@ static void post(kiln_conn *conn, kiln_strbuf *frame) {
     if (conn->pending.size >= GATHER_MAX) flush(conn);
 }
 
-bool kiln_conn_squeezes(const kiln_conn *conn) { return conn->features & KILN_WIRE_ZSTD; }
+bool kiln_conn_takes_compressed(const kiln_conn *conn) { return conn->features & KILN_WIRE_ZSTD; }
 
 /* Replaces the frame by its compressed form where that is agreed on and worth it. */
-static void squeeze(const kiln_conn *conn, kiln_strbuf *bytes) {
+static void compress(const kiln_conn *conn, kiln_strbuf *bytes) {
     kiln_strbuf body = {0}, shorter = {0};
-    if (!kiln_conn_squeezes(conn) || bytes->size < KILN_SQUEEZE_MIN) return;
-    if (bytes->size > conn->loop->squeeze_left) return; /* the turn has had enough */
-    conn->loop->squeeze_left -= bytes->size;
+    if (!kiln_conn_takes_compressed(conn) || bytes->size < KILN_COMPRESSION_MIN) return;
+    if (bytes->size > conn->loop->compress_left) return; /* the turn has had enough */
+    conn->loop->compress_left -= bytes->size;
     kiln_frame frame = kiln_frame_of(kiln_strbuf_view(bytes));
-    if (kiln_squeeze(frame.body, &body)) {
+    if (kiln_compress(frame.body, &body)) {
         kiln_frame_write(&shorter, frame.type, frame.flags | KILN_FRAME_ZSTD, frame.stream,
                          kiln_strbuf_view(&body));
         kiln_strbuf_deinit(bytes);
@@ -318,7 +318,7 @@ static void squeeze(const kiln_conn *conn, kiln_strbuf *bytes) {
 kiln_status kiln_conn_put(kiln_conn *conn, const kiln_message *message) {
     kiln_strbuf frame = {0};
     kiln_status st = kiln_frame_write_message(&frame, message);
-    if (!st) squeeze(conn, &frame);
+    if (!st) compress(conn, &frame);
     if (!st) post(conn, &frame);
     kiln_strbuf_deinit(&frame);
     return st;
@@ -352,12 +352,13 @@ kiln_status kiln_conn_send(kiln_conn *conn, const kiln_message *message) {
     return st ? st : kiln_conn_put(conn, message);
 }
 
-void kiln_conn_send_data(kiln_conn *conn, uint32_t stream, kiln_str bytes, kiln_str squeezed,
+void kiln_conn_send_data(kiln_conn *conn, uint32_t stream, kiln_str bytes, kiln_str compressed,
                          bool end) {
     kiln_strbuf frame = {0};
-    const unsigned flags = (end ? KILN_FRAME_END : 0u) | (squeezed.size > 0 ? KILN_FRAME_ZSTD : 0u);
+    const unsigned flags =
+        (end ? KILN_FRAME_END : 0u) | (compressed.size > 0 ? KILN_FRAME_ZSTD : 0u);
     kiln_frame_write(&frame, KILN_MSG_DATA, (uint8_t)flags, stream,
-                     squeezed.size > 0 ? squeezed : bytes);
+                     compressed.size > 0 ? compressed : bytes);
     if (conn->state == KILN_CONN_OPEN) post(conn, &frame);
     kiln_strbuf_deinit(&frame);
 }
@@ -381,7 +382,7 @@ static void on_open_message(kiln_conn *conn, const kiln_message *message) {
         return;
     }
     if (conn->blobs && kiln_blobs_message(conn->blobs, message)) return;
-    if (kiln_rotate_message(conn, message)) return;
+    if (kiln_key_rotation_message(conn, message)) return;
     if (message->type == KILN_MSG_ERROR && message->stream == 0) {
         kiln_status_free(conn->last_words);
         conn->last_words = kiln_status_from_error(&message->error);
@@ -390,13 +391,13 @@ static void on_open_message(kiln_conn *conn, const kiln_message *message) {
 }
 
 /* `*frame` as it was before it was compressed; the body then lies in the loop. */
-static kiln_status unsqueeze(kiln_conn *conn, kiln_frame *frame) {
+static kiln_status decompress(kiln_conn *conn, kiln_frame *frame) {
     if (!(frame->flags & KILN_FRAME_ZSTD)) return KILN_OK;
     if (!(conn->features & KILN_WIRE_ZSTD))
         return KILN_ERROR(DATA_LOSS, "a compressed frame, which was not agreed on");
     kiln_strbuf *body = &conn->loop->body;
     kiln_strbuf_reset(body);
-    kiln_status st = kiln_unsqueeze(frame->body, kiln_frame_body_max(frame->type), body);
+    kiln_status st = kiln_decompress(frame->body, kiln_frame_body_max(frame->type), body);
     frame->body = kiln_strbuf_view(body);
     return st;
 }
@@ -409,7 +410,7 @@ static const char *name_of(const kiln_frame *frame) {
 
 static void on_frame(kiln_conn *conn, kiln_frame *frame) {
     conn->loop->handler = name_of(frame);
-    kiln_status st = unsqueeze(conn, frame);
+    kiln_status st = decompress(conn, frame);
     if (st) {
         kiln_conn_fail_telling(conn, st);
         return;
@@ -434,15 +435,15 @@ static void on_frame(kiln_conn *conn, kiln_frame *frame) {
     else if (conn->state == KILN_CONN_OPEN)
         on_open_message(conn, &message);
     else
-        kiln_conn_shake(conn, &message);
+        kiln_handshake_message(conn, &message);
 }
 
 static void on_plain(kiln_conn *conn, kiln_str input) {
-    while (conn->state == KILN_CONN_SHAKING || conn->state == KILN_CONN_OPEN) {
+    while (conn->state == KILN_CONN_HANDSHAKE || conn->state == KILN_CONN_OPEN) {
         kiln_frame frame;
         bool ready = false;
         kiln_status st = kiln_frame_read(&conn->reader, &input, &frame, &ready);
-        if (!st && conn->state == KILN_CONN_SHAKING && conn->reader.need > HELLO_BYTES_MAX)
+        if (!st && conn->state == KILN_CONN_HANDSHAKE && conn->reader.need > HELLO_BYTES_MAX)
             st = KILN_ERROR(DATA_LOSS, "a HELLO of %zu bytes", conn->reader.need);
         if (st)
             kiln_conn_fail_telling(conn, st);
@@ -464,7 +465,7 @@ static void on_cipher(kiln_conn *conn, kiln_str input) {
         return;
     }
     if (!kiln_tls_ready(conn->tls)) kiln_fail_pass(KILN_FAIL_TLS_HALF);
-    if (!was_ready && kiln_tls_ready(conn->tls)) kiln_conn_secured(conn);
+    if (!was_ready && kiln_tls_ready(conn->tls)) kiln_handshake_secured(conn);
     on_plain(conn, kiln_strbuf_view(plain));
 }
 
@@ -474,7 +475,7 @@ static void on_web(kiln_conn *conn, kiln_str input) {
     kiln_status st = kiln_ws_receive(conn->web, input, plain, &reply);
     if (reply.size) kiln_conn_put_raw(conn, &reply);
     kiln_strbuf_deinit(&reply);
-    if (!st && conn->state == KILN_CONN_SHAKING && conn->queued_bytes > KILN_NET_STRANGER_BYTES)
+    if (!st && conn->state == KILN_CONN_HANDSHAKE && conn->queued_bytes > KILN_NET_STRANGER_BYTES)
         st = too_slow(conn); /* a stranger's pings are answered before it is known */
     if (st)
         kiln_conn_fail(conn, st);
@@ -484,8 +485,8 @@ static void on_web(kiln_conn *conn, kiln_str input) {
 
 static void on_bytes(kiln_conn *conn, kiln_str input) {
     if (!conn->heard && !conn->dialled) {
-        kiln_crowd_speaks(conn);
-        kiln_conn_recognise(conn, input);
+        kiln_strangers_speaks(conn);
+        kiln_handshake_recognise(conn, input);
     }
     conn->heard = true;
     if (conn->state == KILN_CONN_CLOSED) return;
@@ -513,7 +514,7 @@ void kiln_conn_take(kiln_conn *conn, kiln_str bytes, int uv_code) {
 }
 
 static void go_on_reading(kiln_conn *conn) {
-    kiln_status st = kiln_reads_add(conn);
+    kiln_status st = kiln_read_scheduler_add(conn);
     if (st) kiln_conn_fail(conn, st);
 }
 
@@ -521,7 +522,7 @@ void kiln_conn_pause(kiln_conn *conn, bool pause) {
     if (conn->paused == pause || conn->state != KILN_CONN_OPEN) return;
     conn->paused = pause;
     if (pause)
-        kiln_reads_remove(conn);
+        kiln_read_scheduler_remove(conn);
     else
         go_on_reading(conn);
 }
@@ -541,7 +542,7 @@ kiln_conn *kiln_conn_make(kiln_loop *loop, const kiln_conn_handler *handler, voi
 }
 
 void kiln_conn_start(kiln_conn *conn) {
-    conn->state = KILN_CONN_SHAKING;
+    conn->state = KILN_CONN_HANDSHAKE;
     kiln_timer_start(conn->timer, KILN_NET_HANDSHAKE_NS);
     if (conn->socket->handle.type == UV_TCP) {
         uv_tcp_nodelay(&conn->socket->tcp, 1);
@@ -549,7 +550,7 @@ void kiln_conn_start(kiln_conn *conn) {
     }
     kiln_conn_learn_address(conn);
     go_on_reading(conn);
-    if (conn->state == KILN_CONN_SHAKING) kiln_conn_greet(conn);
+    if (conn->state == KILN_CONN_HANDSHAKE) kiln_handshake_greet(conn);
 }
 
 void kiln_conn_set_user(kiln_conn *conn, void *user) { conn->user = user; }

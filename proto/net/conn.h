@@ -1,5 +1,5 @@
-/* One connection, shared by conn.c (bytes, frames, its end), shake.c (who is there) and dial.c (how
- * it is made). */
+/* One connection, shared by conn.c (bytes, frames, its end), handshake.c (who is there) and dial.c
+ * (how it is made). */
 #ifndef KILN_PROTO_NET_CONN_H
 #define KILN_PROTO_NET_CONN_H
 
@@ -9,7 +9,7 @@
 
 typedef enum kiln_conn_state {
     KILN_CONN_DIALLING,
-    KILN_CONN_SHAKING,
+    KILN_CONN_HANDSHAKE,
     KILN_CONN_OPEN,
     KILN_CONN_FLUSHING,
     KILN_CONN_CLOSED
@@ -64,7 +64,7 @@ struct kiln_conn {
     kiln_shown_key *shown; /* the key that it proves by that; in `arena`; NULL: the token, or TLS */
     kiln_rank rank;
     uint32_t offered;         /* generation of the key that was sent to it; 0: none */
-    uint64_t gate_key;        /* of its address; 0: a Unix socket */
+    uint64_t rate_key;        /* of its address; 0: a Unix socket */
     kiln_conn *older, *newer; /* in the loop's list of its rank, or of known peers */
 };
 
@@ -89,17 +89,17 @@ void kiln_conns_flush(kiln_loop *loop);
 void kiln_conn_take(kiln_conn *conn, kiln_str bytes, int uv_code);
 void kiln_conn_release(kiln_conn *conn); /* calls `closed` and frees: no handle is left */
 
-/* shake.c */
+/* handshake.c */
 /* The socket is there; the dialling side speaks first. */
-void kiln_conn_greet(kiln_conn *conn);
+void kiln_handshake_greet(kiln_conn *conn);
 /* Keys are proven: over TLS the dialling side says HELLO now. */
-void kiln_conn_secured(kiln_conn *conn);
+void kiln_handshake_secured(kiln_conn *conn);
 /* The first bytes from who dialled us: TLS or plain text? */
-void kiln_conn_recognise(kiln_conn *conn, kiln_str bytes);
+void kiln_handshake_recognise(kiln_conn *conn, kiln_str bytes);
 /* The key that the peer has proven, without its secret; NULL: none. */
 const kiln_key *kiln_conn_key(const kiln_conn *conn);
 /* A message before the connection is open. */
-void kiln_conn_shake(kiln_conn *conn, const kiln_message *message);
+void kiln_handshake_message(kiln_conn *conn, const kiln_message *message);
 void kiln_conn_learn_address(kiln_conn *conn);
 /* Its text, and whether it is this machine's. */
 void kiln_peer_set_address(kiln_peer *peer, const struct sockaddr_storage *address);

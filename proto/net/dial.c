@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "proto/net/conn.h"
-#include "proto/net/crowd.h"
+#include "proto/net/stranger_limit.h"
 
 void kiln_conn_accept(kiln_loop *loop, const kiln_listen_options *options, kiln_socket *socket) {
     kiln_conn *conn = kiln_conn_make(loop, options->handler, options->context);
@@ -13,7 +13,7 @@ void kiln_conn_accept(kiln_loop *loop, const kiln_listen_options *options, kiln_
     conn->next_stream = 2;
     conn->socket = socket;
     socket->handle.data = conn;
-    kiln_crowd_enter(conn);
+    kiln_strangers_enter(conn);
     kiln_conn_start(conn);
 }
 

@@ -6,20 +6,21 @@
 
 #include "base/vec.h"
 #include "proto/net.h"
-#include "proto/net/gate.h"
+#include "proto/net/rate_limit.h"
 
 #define KILN_NET_READ_BYTES ((size_t)64 << 10)
 /* Reads from strangers in one turn of the loop: a TLS handshake takes two, and some 0.2 ms. */
-#define KILN_NET_SHAKES_PER_TURN 16u
+#define KILN_NET_HANDSHAKES_PER_TURN 16u
 /* Connections accepted in one turn: each costs some 20 us, and the loop goes on in between. */
 #define KILN_NET_ACCEPTS_PER_TURN 64u
 /* Bytes of messages compressed in one turn, at 0.3 GB/s; the others go out as they are. */
-#define KILN_NET_SQUEEZE_PER_TURN ((size_t)512 << 10)
+#define KILN_NET_COMPRESS_PER_TURN ((size_t)512 << 10)
 /* Connections written to, and bytes, at each end of a turn: a write costs some 8 us, a MiB over TLS
  * 1 ms. What is left goes in the next turn. */
 #define KILN_NET_WRITES_AT_ONCE 256u
 #define KILN_NET_WRITE_BYTES_AT_ONCE ((size_t)1 << 20)
-#define KILN_NET_CROWD 256u /* handshakes of so many leave memory that is worth giving back */
+#define KILN_NET_STRANGERS_TRIM \
+    256u /* handshakes of so many leave memory that is worth giving back */
 
 typedef struct kiln_loop_signal kiln_loop_signal;
 
@@ -37,7 +38,7 @@ typedef struct kiln_conn_list {
     uint32_t count;
 } kiln_conn_list;
 
-/* turns.c: one turn. */
+/* loop_times.c: one turn. */
 typedef struct kiln_turn {
     uint64_t wall_ns, cpu_ns;
     kiln_thread_work work;
@@ -53,13 +54,13 @@ typedef struct kiln_turn_warner {
     uint32_t unsaid;
 } kiln_turn_warner;
 
-void kiln_turns_add(kiln_turns *turns, const kiln_turn *turn);
+void kiln_loop_times_add(kiln_loop_times *times, const kiln_turn *turn);
 /* A handler took so much CPU; less than KILN_TURN_NS is not noted. `handler` lasts. */
-void kiln_turns_note(kiln_turns *turns, const char *handler, uint64_t cpu_ns);
+void kiln_loop_times_note(kiln_loop_times *times, const char *handler, uint64_t cpu_ns);
 /* Logs a turn that took KILN_TURN_WARN_NS; whether it did. */
 bool kiln_turn_warns(kiln_turn_warner *warner, const kiln_turn *turn, uint64_t now_ns);
 
-/* reads.c: connections that are read from. */
+/* read_scheduler.c: connections that are read from. */
 typedef struct kiln_read_set {
     int epoll;
     uint32_t count;
@@ -77,8 +78,8 @@ struct kiln_loop {
     kiln_strbuf body;             /* of the frame being handled, when it came compressed */
     kiln_strbuf plain;            /* of the read being handled, decrypted */
     struct kiln_tls_context *tls; /* made with the first key */
-    kiln_conn_list crowd[KILN_RANK_COUNT], accepted; /* before and after their handshake */
-    kiln_gate *gate;                                 /* made with the first listener */
+    kiln_conn_list by_rank[KILN_RANK_COUNT], accepted; /* before and after their handshake */
+    kiln_rate_limit *rate_limit;                       /* made with the first listener */
     kiln_listener *listeners;
     uint64_t descriptors_for_peers; /* those above are the reserve */
     kiln_net_stats stats, told;     /* now, and when it was last told */
@@ -88,14 +89,14 @@ struct kiln_loop {
     uv_check_t after_poll;
     uv_idle_t hurry;            /* while the next turn must not wait for anything */
     KILN_VEC(kiln_timer *) due; /* timers whose time has come, that read first */
-    size_t squeeze_left;        /* bytes of messages to compress in this turn */
-    uint32_t crowd_most;        /* most strangers since there was none */
+    size_t compress_left;       /* bytes of messages to compress in this turn */
+    uint32_t strangers_most;    /* most strangers since there was none */
     uint32_t accepts_left;      /* in this turn */
     uint32_t waiting;           /* listeners with a connection to accept in the next turn */
     bool reads_paused;
     kiln_read_set known, strangers; /* known peers, strangers */
     uint64_t last_conn_id;
-    kiln_turns turns;
+    kiln_loop_times times;
     kiln_turn_warner warner;
     kiln_turn turn;                              /* the one under way: its worst handler */
     const char *handler;                         /* of the call under way */
@@ -129,10 +130,10 @@ typedef union kiln_socket {
 } kiln_socket;
 void kiln_conn_accept(kiln_loop *loop, const kiln_listen_options *options, kiln_socket *socket);
 /* conn.c */
-/* `squeezed`: the same bytes, compressed, where that is agreed on and worth it; else empty. */
-void kiln_conn_send_data(kiln_conn *conn, uint32_t stream, kiln_str bytes, kiln_str squeezed,
+/* `compressed`: the same bytes, compressed, where that is agreed on and worth it; else empty. */
+void kiln_conn_send_data(kiln_conn *conn, uint32_t stream, kiln_str bytes, kiln_str compressed,
                          bool end);
-bool kiln_conn_squeezes(const kiln_conn *conn); /* the peer takes compressed frames */
+bool kiln_conn_takes_compressed(const kiln_conn *conn); /* the peer takes compressed frames */
 kiln_loop *kiln_conn_loop(kiln_conn *conn);
 /* Stops to read from an open connection, or goes on: its memory is full. */
 void kiln_conn_pause(kiln_conn *conn, bool pause);
@@ -141,8 +142,8 @@ void kiln_conn_set_blobs(kiln_conn *conn, kiln_blobs *blobs);
 /* listen.c: a new turn. */
 void kiln_listeners_go_on(kiln_loop *loop);
 
-/* shake.c: closes the accepted connections whose key is no longer in `ring`. */
-void kiln_conns_check_keys(kiln_loop *loop, const kiln_keyring *ring);
+/* handshake.c: closes the accepted connections whose key is no longer in `ring`. */
+void kiln_handshake_check_keys(kiln_loop *loop, const kiln_keyring *ring);
 /* keyring.c: what day it is; closes who comes with a key whose last day is over. Called twice a
  * second. */
 void kiln_keyring_set_day(kiln_keyring *ring, uint32_t today);
@@ -198,12 +199,12 @@ typedef struct kiln_blob_source kiln_blob_source;
  * DATA_LOSS when the file is damaged. */
 typedef void (*kiln_blob_source_ready)(void *context, kiln_status status);
 kiln_blob_source *kiln_blob_source_open(kiln_loop *loop, kiln_blob_store *store,
-                                        const kiln_digest *digest, bool squeezes,
+                                        const kiln_digest *digest, bool compresses,
                                         kiln_blob_source_ready ready, void *context);
 uint64_t kiln_blob_source_size(const kiln_blob_source *source); /* after `ready` */
 typedef struct kiln_blob_part {
-    kiln_str bytes;    /* at most KILN_FRAME_DATA_MAX */
-    kiln_str squeezed; /* the same, compressed; empty: it is to be sent as it is */
+    kiln_str bytes;      /* at most KILN_FRAME_DATA_MAX */
+    kiln_str compressed; /* the same, compressed; empty: it is to be sent as it is */
 } kiln_blob_part;
 /* What a frame may hold from `offset` on, at most `size_max` bytes; empty: it is being read, and
  * `ready` comes. Lasts until the next call. */

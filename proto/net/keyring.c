@@ -111,7 +111,7 @@ static kiln_status read_again(kiln_keyring *ring) {
 
 void kiln_keyring_reload(kiln_keyring *ring) {
     kiln_status st = read_again(ring);
-    if (!st) kiln_conns_check_keys(ring->loop, ring);
+    if (!st) kiln_handshake_check_keys(ring->loop, ring);
     if (ring->changed) ring->changed(ring->context, st);
     /* Descriptors may be free again without a change of the file: the next look tries once more. */
     if (kiln_status_code(st) == KILN_RESOURCE_EXHAUSTED) ring->seen = (struct stat){0};
@@ -121,7 +121,7 @@ void kiln_keyring_reload(kiln_keyring *ring) {
 void kiln_keyring_set_day(kiln_keyring *ring, uint32_t today) {
     if (ring->today == today) return;
     ring->today = today;
-    kiln_conns_check_keys(ring->loop, ring);
+    kiln_handshake_check_keys(ring->loop, ring);
 }
 
 static void look(void *context) {

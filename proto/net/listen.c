@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "base/rand.h"
 #include "proto/net/conn.h"
-#include "proto/net/crowd.h"
+#include "proto/net/stranger_limit.h"
 
 #define BACKLOG 65535
 
@@ -41,14 +41,14 @@ static void take(kiln_listener *listener) {
                                                  : uv_tcp_init(&loop->uv, &socket->tcp);
     KILN_CHECK(code == 0);
     code = uv_accept(&listener->socket.stream, &socket->stream);
-    const bool has_descriptor = code == 0 && kiln_crowd_has_descriptor(loop, socket);
+    const bool has_descriptor = code == 0 && kiln_strangers_has_descriptor(loop, socket);
     loop->stats.accept_errors += code != 0;
     loop->stats.no_descriptor += code == 0 && !has_descriptor;
     if (has_descriptor)
         kiln_conn_accept(loop, &listener->options, socket);
     else
         uv_close(&socket->handle, free_socket);
-    kiln_crowd_warn(loop, &listener->options);
+    kiln_strangers_warn(loop, &listener->options);
 }
 
 /* libuv accepts no more from a listener whose last connection was not taken. */
@@ -57,7 +57,7 @@ static void on_connection(uv_stream_t *stream, int status) {
     kiln_loop *loop = listener->loop;
     if (status < 0) { /* out of descriptors, or gone again: the next one may do better */
         loop->stats.accept_errors++;
-        kiln_crowd_warn(loop, &listener->options);
+        kiln_strangers_warn(loop, &listener->options);
     } else if (loop->accepts_left == 0) {
         listener->waiting = true;
         loop->waiting++;
@@ -84,15 +84,15 @@ void kiln_listeners_go_on(kiln_loop *loop) {
 static void plan_places(kiln_listener *listener) {
     kiln_loop *loop = listener->loop;
     const uint64_t descriptors = kiln_descriptors_raise();
-    const uint32_t places = kiln_crowd_places(descriptors);
-    const uint32_t reserve = kiln_crowd_reserve(descriptors);
+    const uint32_t places = kiln_strangers_places(descriptors);
+    const uint32_t reserve = kiln_strangers_reserve(descriptors);
     uint32_t *most = &listener->options.strangers_max;
     *most = *most ? KILN_MIN(*most, places) : places;
     loop->descriptors_for_peers = descriptors > reserve ? descriptors - reserve : 0;
-    if (!loop->gate) {
+    if (!loop->rate_limit) {
         uint64_t seed = 0;
         kiln_status_free(kiln_rand_system(&seed, sizeof seed)); /* then it can be guessed */
-        loop->gate = kiln_gate_create(seed, *most, KILN_GATE_RATE);
+        loop->rate_limit = kiln_rate_limit_create(seed, *most, KILN_RATE_LIMIT_RATE);
     }
 }
 
@@ -236,6 +236,6 @@ void kiln_listener_close(kiln_listener *listener) {
     while (*link && *link != listener) link = &(*link)->next;
     if (*link) *link = listener->next; /* else it never listened */
     if (listener->waiting) listener->loop->waiting--;
-    kiln_crowd_drop(listener->loop, &listener->options);
+    kiln_strangers_drop(listener->loop, &listener->options);
     uv_close(&listener->socket.handle, on_closed);
 }

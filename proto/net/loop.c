@@ -11,8 +11,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "proto/net/conn.h"
-#include "proto/net/crowd.h"
-#include "proto/net/reads.h"
+#include "proto/net/read_scheduler.h"
+#include "proto/net/stranger_limit.h"
 #include "proto/net/tls.h"
 
 #define SLOW_NS UINT64_C(1000000) /* a handler that takes so long has its CPU time read */
@@ -105,7 +105,7 @@ static void time_cpu(kiln_loop *loop, uint64_t took_ns) {
     const uint64_t now_ns = kiln_clock_thread_ns();
     const uint64_t cpu_ns = KILN_MIN(now_ns - loop->timed_cpu_ns, took_ns);
     loop->timed_cpu_ns = now_ns;
-    kiln_turns_note(&loop->turns, loop->handler, cpu_ns);
+    kiln_loop_times_note(&loop->times, loop->handler, cpu_ns);
     if (cpu_ns <= loop->turn.cpu_handler_ns) return;
     loop->turn.cpu_handler_ns = cpu_ns;
     loop->turn.cpu_handler = loop->handler;
@@ -133,7 +133,7 @@ void kiln_loop_part(kiln_loop *loop, const char *name) {
 
 static void begin_turn(kiln_loop *loop) {
     loop->turn = (kiln_turn){.handler = "the loop"};
-    loop->squeeze_left = KILN_NET_SQUEEZE_PER_TURN;
+    loop->compress_left = KILN_NET_COMPRESS_PER_TURN;
     loop->turn_ns = kiln_clock_ns();
     loop->turn_cpu_ns = loop->timed_cpu_ns = kiln_clock_thread_ns();
     loop->turn_idle_ns = uv_metrics_idle_time(&loop->uv);
@@ -154,11 +154,11 @@ static void end_turn(kiln_loop *loop) {
     loop->turn.wall_ns = turn_so_far_ns(loop);
     loop->turn.cpu_ns = kiln_clock_thread_ns() - loop->turn_cpu_ns;
     loop->turn.work = kiln_thread_work_since(&loop->turn_work);
-    kiln_turns_add(&loop->turns, &loop->turn);
+    kiln_loop_times_add(&loop->times, &loop->turn);
     kiln_turn_warns(&loop->warner, &loop->turn, kiln_clock_ns());
 }
 
-const kiln_turns *kiln_loop_turns(const kiln_loop *loop) { return &loop->turns; }
+const kiln_loop_times *kiln_loop_times_get(const kiln_loop *loop) { return &loop->times; }
 
 static void on_hurry(uv_idle_t *handle) { (void)handle; /* that it is active is all */ }
 
@@ -168,14 +168,14 @@ static void before_poll(uv_prepare_t *handle) {
     kiln_loop *loop = handle->data;
     uint64_t entered_ns = kiln_loop_enter(loop, "accepting, and writing to peers");
     kiln_listeners_go_on(loop);
-    kiln_crowd_turn(loop);
+    kiln_strangers_turn(loop);
     kiln_conns_flush(loop);
     kiln_loop_leave(loop, entered_ns);
     end_turn(loop);
     begin_turn(loop);
 }
 
-static uint64_t this_turn(const kiln_loop *loop) { return loop->turns.wall.count + 1; }
+static uint64_t this_turn(const kiln_loop *loop) { return loop->times.wall.count + 1; }
 
 static void fire_timer(kiln_timer *timer) {
     kiln_loop *loop = timer->uv.loop->data;
@@ -220,7 +220,7 @@ kiln_status kiln_loop_create(kiln_loop **out_loop) {
     loop->uv.data = loop;
     if (code == 0) code = uv_loop_configure(&loop->uv, UV_METRICS_IDLE_TIME);
     if (code == 0) code = uv_async_init(&loop->uv, &loop->wake, on_async);
-    if (code == 0) code = kiln_reads_start(loop);
+    if (code == 0) code = kiln_read_scheduler_start(loop);
     if (code) {
         kiln_free(loop);
         return kiln_net_error(code, "starting the event loop");
@@ -249,18 +249,18 @@ void kiln_loop_destroy(kiln_loop *loop) {
     run_turns(loop, UV_RUN_DEFAULT); /* last words, close callbacks */
     if (loop->is_program && loop->has_run) {
         kiln_strbuf text = {0};
-        kiln_turns_summary(&loop->turns, &text);
+        kiln_loop_times_summary(&loop->times, &text);
         kiln_log(KILN_LOG_INFO, "%s", text.data);
         kiln_strbuf_deinit(&text);
     }
     uv_close((uv_handle_t *)&loop->before_poll, NULL);
     uv_close((uv_handle_t *)&loop->after_poll, NULL);
     uv_close((uv_handle_t *)&loop->hurry, NULL);
-    kiln_reads_end(loop);
+    kiln_read_scheduler_end(loop);
     uv_run(&loop->uv, UV_RUN_DEFAULT);
     KILN_CHECK(uv_loop_close(&loop->uv) == 0);
     kiln_tls_context_destroy(loop->tls);
-    kiln_gate_destroy(loop->gate);
+    kiln_rate_limit_destroy(loop->rate_limit);
     kiln_arena_deinit(&loop->message);
     kiln_strbuf_deinit(&loop->plain);
     kiln_strbuf_deinit(&loop->body);

@@ -253,7 +253,7 @@ static void keep_digest_only(kiln_tls *tls) {
     (void)SSL_SESSION_set1_master_key(SSL_get_session(tls->ssl), tls->key.secret, KILN_KEY_BYTES);
 }
 
-static kiln_status shake_hands(kiln_tls *tls) {
+static kiln_status continue_handshake(kiln_tls *tls) {
     ERR_clear_error();
     int result = SSL_do_handshake(tls->ssl);
     if (result != 1)
@@ -310,7 +310,7 @@ static kiln_status feed_whole_records(kiln_tls *tls, kiln_str wire) {
         if (st || !whole || !take(tls, &wire, size)) continue;
         st = check_record(kiln_strbuf_view(&tls->held));
         tls->input = kiln_strbuf_view(&tls->held);
-        if (!st) st = shake_hands(tls);
+        if (!st) st = continue_handshake(tls);
         kiln_strbuf_reset(&tls->held);
     }
     tls->input = wire; /* what came behind the handshake */
@@ -320,7 +320,7 @@ static kiln_status feed_whole_records(kiln_tls *tls, kiln_str wire) {
 kiln_status kiln_tls_begin(kiln_tls *tls, kiln_strbuf *out_wire) {
     tls->input = (kiln_str){0};
     tls->output = out_wire;
-    return shake_hands(tls);
+    return continue_handshake(tls);
 }
 
 /* ---- Data ---- */

@@ -28,8 +28,9 @@ static void each_thread_counts_its_own(void **state) {
 static void every_counter_has_a_difference_and_a_maximum(void **state) {
     (void)state;
     const kiln_thread_work before = *kiln_thread_work_here();
-    *kiln_thread_work_here() = (kiln_thread_work){
-        before.hashed_bytes + 1, before.squeezed_bytes + 2, before.rows + 3, before.processes + 4};
+    *kiln_thread_work_here() =
+        (kiln_thread_work){before.hashed_bytes + 1, before.compressed_bytes + 2, before.rows + 3,
+                           before.processes + 4};
     const kiln_thread_work work = kiln_thread_work_since(&before), wanted = {1, 2, 3, 4};
     assert_memory_equal(&work, &wanted, sizeof work);
     kiln_thread_work most = {5, 1, 5, 1};

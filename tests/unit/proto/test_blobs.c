@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "proto/net/squeeze.h"
+#include "proto/net/compression.h"
 #include "tests/support/test.h"
 #include "tests/unit/proto/raw.h"
 
@@ -150,7 +150,7 @@ static void a_message_overtakes_a_large_upload(void **state) {
 static void blobs_are_compressed_off_the_loop(void **state) {
     enum { SIZE = 3 << 20 };
     (void)state;
-    if (!kiln_squeeze_supported()) skip_because("this build has no zstd");
+    if (!kiln_compression_supported()) skip_because("this build has no zstd");
     blob_world w;
     world_init(&w, 0);
     char *text = kiln_arena_alloc(&w.arena, SIZE);
@@ -162,7 +162,7 @@ static void blobs_are_compressed_off_the_loop(void **state) {
     pair_run_until_count(&w.p, &w.done_count, 1);
     assert_int_equal(w.code[0], KILN_OK);
     assert_true(kiln_conn_wire_bytes(w.p.client.conn) < SIZE / 10);
-    assert_int_equal(kiln_thread_work_since(&before).squeezed_bytes, 0);
+    assert_int_equal(kiln_thread_work_since(&before).compressed_bytes, 0);
     world_deinit(&w);
 }
 

@@ -392,7 +392,7 @@ static void a_key_that_goes_during_the_handshake_opens_nothing(void **state) {
     const kiln_conn *conn = NULL;
     while (!conn || !conn->tls || !kiln_tls_key(conn->tls)) {
         kiln_loop_run_once(l.p.loop);
-        conn = l.p.loop->crowd[KILN_RANK_SPEAKS].oldest;
+        conn = l.p.loop->by_rank[KILN_RANK_SPEAKS].oldest;
     }
     kiln_key name = l.p.credentials.key;
     assert_int_equal(kiln_keys_revoke(&l.keys, &name), 1);

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "proto/net/crowd.h"
+#include "proto/net/stranger_limit.h"
 #include "tests/support/test.h"
 #include "tests/unit/proto/raw.h"
 
@@ -130,7 +130,7 @@ static void who_is_in_the_handshake_goes_with_the_listener(void **state) {
     pair_init(&p);
     pair_listen(&p);
     raw_dial(&r, &p);
-    while (kiln_crowd_count(p.loop) == 0) kiln_loop_run_once(p.loop);
+    while (kiln_strangers_count(p.loop) == 0) kiln_loop_run_once(p.loop);
     raw_say_hello(&r, KILN_PEER_CLIENT, KILN_PROTO_VERSION_MAX);
     kiln_listener_close(p.listener);
     p.listener = NULL;

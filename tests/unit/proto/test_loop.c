@@ -61,7 +61,7 @@ static void a_timer_may_destroy_itself(void **state) {
 /* Goes on in the next turn, as who has a list to work off does. */
 static void go_on(void *context) {
     noted *n = context;
-    const uint64_t turn = kiln_loop_turns(n->loop)->wall.count;
+    const uint64_t turn = kiln_loop_times_get(n->loop)->wall.count;
     assert_true(n->count == 0 || turn > n->at_ns);
     n->at_ns = turn;
     if (++n->count < AGAIN) kiln_timer_start(n->timer, 0);

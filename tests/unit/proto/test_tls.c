@@ -68,7 +68,7 @@ static kiln_status to_node(wires *w, size_t step) {
     return carry(w->dialled, &w->to_node, &w->at_node, &w->to_tracker, step);
 }
 
-static void shake(wires *w, size_t step) {
+static void exchange(wires *w, size_t step) {
     expect_ok(to_tracker(w, step));
     expect_ok(to_node(w, step));
     assert_true(kiln_tls_ready(w->dialled));
@@ -82,7 +82,7 @@ static void both_ends_get_what_was_sent_whatever_the_pieces(void **state) {
     for (size_t i = 0; i < KILN_ARRAY_COUNT(step); i++) {
         wires w;
         set_up(&w, *state);
-        shake(&w, step[i]);
+        exchange(&w, step[i]);
         assert_string_equal(kiln_tls_key(w.accepted)->node, "a");
         assert_string_equal(kiln_tls_claim(w.accepted), "board/a/1");
         for (size_t k = 0; k < sizeof large; k++) large[k] = (char)(k * 7);
@@ -142,7 +142,7 @@ static void both_directions_get_new_keys_after_so_many_bytes(void **state) {
     expect_ok(kiln_tls_context_create(&patient));
     kiln_tls_destroy(w.accepted);
     w.accepted = kiln_tls_accept(patient, w.ring);
-    shake(&w, 1000);
+    exchange(&w, 1000);
     expect_records(&w, 1, 1);
     kiln_tls_context_set_rekey(w.context, 10000, UINT64_MAX);
     for (int round = 0; round < 3; round++) {
@@ -169,7 +169,7 @@ static void both_directions_get_new_keys_after_so_many_bytes(void **state) {
 static void and_after_so_long(void **state) {
     wires w;
     set_up(&w, *state);
-    shake(&w, 1000);
+    exchange(&w, 1000);
     kiln_tls_context_set_rekey(w.context, UINT64_MAX, 1); /* a nanosecond */
     expect_records(&w, 2, 2);
     kiln_tls_context_set_rekey(w.context, UINT64_MAX, UINT64_MAX);
@@ -206,7 +206,7 @@ static void a_refusal_does_not_say_which_keys_there_are(void **state) {
 static void nothing_is_readable_on_the_wire(void **state) {
     wires w;
     set_up(&w, *state);
-    shake(&w, 1000);
+    exchange(&w, 1000);
     expect_ok(kiln_tls_send(w.dialled, KILN_STR("a secret of the trade"), &w.to_tracker));
     assert_null(memmem(w.to_tracker.data, w.to_tracker.size, "secret", 6));
     tear_down(&w);
@@ -215,7 +215,7 @@ static void nothing_is_readable_on_the_wire(void **state) {
 static void a_changed_byte_is_found_out(void **state) {
     wires w;
     set_up(&w, *state);
-    shake(&w, 1000);
+    exchange(&w, 1000);
     expect_ok(kiln_tls_send(w.dialled, KILN_STR("pay 1"), &w.to_tracker));
     w.to_tracker.data[w.to_tracker.size - 3] ^= 1;
     expect_error(to_tracker(&w, 1000), DATA_LOSS, "TLS");
@@ -228,7 +228,7 @@ static void a_changed_byte_is_found_out(void **state) {
 static void a_record_that_comes_twice_is_found_out(void **state) {
     wires w;
     set_up(&w, *state);
-    shake(&w, 1000);
+    exchange(&w, 1000);
     expect_ok(kiln_tls_send(w.dialled, KILN_STR("pay 1"), &w.to_tracker));
     kiln_str once = kiln_strbuf_view(&w.to_tracker);
     char *copy = kiln_arena_copy(*state, once.data, once.size);

@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 
 #include "proto/net/challenge.h"
-#include "proto/net/rotate.h"
+#include "proto/net/key_rotation.h"
 #include "proto/net/ws_request.h"
 #include "tests/support/test.h"
 #include "tests/unit/proto/locked.h"

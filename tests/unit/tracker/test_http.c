@@ -30,7 +30,7 @@ static bool print_short(void *context, kiln_strbuf *out) {
 static bool print_long(void *context, kiln_strbuf *out) {
     fixture *f = context;
     for (uint32_t i = 0; i < 20000; i++) kiln_strbuf_text(out, "xxxxxxxxxx");
-    const uint64_t turn = kiln_loop_turns(f->loop)->wall.count;
+    const uint64_t turn = kiln_loop_times_get(f->loop)->wall.count;
     f->in_one = turn == f->turn ? f->in_one + 1 : KILN_MAX(f->in_one, 1u);
     f->turn = turn;
     if (++f->slices % SLICES != 0) return true;

@@ -60,7 +60,7 @@ static void pieces_are_run_in_order_and_off_the_loop(void **state) {
     kiln_io_thread_submit(o.io_thread, run, done, &third);
     kiln_loop_run(o.loop);
     expect_str(kiln_str_from(o.order), "abcd");
-    assert_int_equal(kiln_loop_turns(o.loop)->most.hashed_bytes, 0);
+    assert_int_equal(kiln_loop_times_get(o.loop)->most.hashed_bytes, 0);
     kiln_timer_destroy(keeps_it_running);
     end(&o);
 }

@@ -1,7 +1,7 @@
 /* The order in which peers are read from. */
 #include "base/alloc.h"
 #include "proto/net/conn.h"
-#include "proto/net/reads.h"
+#include "proto/net/read_scheduler.h"
 #include "tests/support/test.h"
 #include "tests/unit/proto/raw.h"
 
@@ -62,7 +62,7 @@ static void say_ping(raw_peer *peer) { raw_say(peer, &(kiln_message){.type = KIL
 
 static void known_peers_are_heard_in_a_crowd(void **state) {
     (void)state;
-    enum { CROWD = 8 * KILN_NET_SHAKES_PER_TURN };
+    enum { CROWD = 8 * KILN_NET_HANDSHAKES_PER_TURN };
     raw_peer stranger[CROWD];
     room r;
     open_room(&r);

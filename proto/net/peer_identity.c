@@ -1,4 +1,4 @@
-#include "proto/net/person.h"
+#include "proto/net/peer_identity.h"
 
 #include <string.h>
 #include <sys/socket.h>
@@ -10,7 +10,7 @@
 #define PASSWD "/etc/passwd"
 #define PASSWD_BYTES_MAX ((size_t)1 << 20)
 
-void kiln_person_name(kiln_str passwd, uint32_t uid, char out_name[KILN_PERSON_MAX + 1]) {
+void kiln_peer_user_name(kiln_str passwd, uint32_t uid, char out_name[KILN_PERSON_MAX + 1]) {
     kiln_str name = {0};
     while (passwd.size && name.size == 0) {
         kiln_str line = kiln_str_cut(&passwd, '\n'), first = kiln_str_cut(&line, ':');
@@ -28,11 +28,11 @@ void kiln_person_name(kiln_str passwd, uint32_t uid, char out_name[KILN_PERSON_M
 }
 
 /* The file, not the name service, which may ask other machines and take its time. */
-static void find_person(uint32_t uid, char out_name[KILN_PERSON_MAX + 1]) {
+static void find_user_name(uint32_t uid, char out_name[KILN_PERSON_MAX + 1]) {
     kiln_arena arena = {0};
     kiln_str passwd = {0};
     kiln_status_free(kiln_file_read(PASSWD, PASSWD_BYTES_MAX, &arena, &passwd)); /* then uid-N */
-    kiln_person_name(passwd, uid, out_name);
+    kiln_peer_user_name(passwd, uid, out_name);
     kiln_arena_deinit(&arena);
 }
 
@@ -58,7 +58,7 @@ void kiln_conn_identify(kiln_conn *conn, bool knows_token) {
     if (conn->socket->handle.type != UV_TCP) peer->uid = kiln_socket_uid(&conn->socket->pipe);
     peer->is_owner = knows_token || peer->uid == own || peer->uid == 0;
     if (is_person && peer->uid != KILN_UID_UNKNOWN)
-        find_person(peer->uid, peer->person);
+        find_user_name(peer->uid, peer->person);
     else if (is_person && knows_token)
-        find_person(own, peer->person);
+        find_user_name(own, peer->person);
 }

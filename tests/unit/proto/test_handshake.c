@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "proto/net/conn.h"
-#include "proto/net/crowd.h"
+#include "proto/net/stranger_limit.h"
 #include "tests/support/test.h"
 #include "tests/unit/proto/locked.h"
 #include "tests/unit/proto/raw.h"
@@ -93,7 +93,7 @@ static void a_key_of_another_role_is_not_even_shown(void **state) {
     pair_run_until(&l.p, &l.p.client.closed);
     assert_int_equal(l.p.client.why, KILN_PERMISSION_DENIED);
     expect_contains(l.p.client.why_text, "the key of a tuner does not let it speak as admin");
-    assert_int_equal(kiln_crowd_count(l.p.loop), 0);
+    assert_int_equal(kiln_strangers_count(l.p.loop), 0);
     locked_deinit(&l);
 }
 
@@ -321,7 +321,7 @@ static void take_end(void *context, kiln_conn *conn, kiln_status why) {
 
 static void a_crowd_that_comes_at_once_waits_for_those_who_are_known(void **state) {
     (void)state;
-    enum { CROWD = 3 * KILN_NET_SHAKES_PER_TURN };
+    enum { CROWD = 3 * KILN_NET_HANDSHAKES_PER_TURN };
     static const kiln_conn_handler handler = {count_opened, take_message, take_end};
     pair p;
     raw_peer known, stranger[CROWD];
@@ -345,8 +345,8 @@ static void a_crowd_that_comes_at_once_waits_for_those_who_are_known(void **stat
         most = KILN_MAX(most, opened - before);
         turns++;
     }
-    assert_in_range(most, 1, KILN_NET_SHAKES_PER_TURN);
-    assert_true(turns >= CROWD / KILN_NET_SHAKES_PER_TURN);
+    assert_in_range(most, 1, KILN_NET_HANDSHAKES_PER_TURN);
+    assert_true(turns >= CROWD / KILN_NET_HANDSHAKES_PER_TURN);
     raw_say(&known, &(kiln_message){.type = KILN_MSG_PING, .ping = {.t_ns = 1}});
     raw_expect(&known, KILN_MSG_PONG);
     for (uint32_t i = 0; i < CROWD; i++) raw_close(&stranger[i]);
@@ -387,7 +387,7 @@ static void check_role(kiln_peer_role role, kiln_arena *arena) {
     uint32_t delivered = 0, refused = 0;
     kiln_message_type type = 0;
     while ((type = kiln_message_next(type))) {
-        if (type == KILN_MSG_KEY_TAKEN) continue; /* the connection's own (test_rotate.c) */
+        if (type == KILN_MSG_KEY_TAKEN) continue; /* the connection's own (test_key_rotation.c) */
         kiln_message message = sample_message(type, SAMPLE_EMPTY, arena);
         p.client.last_error = KILN_OK;
         expect_ok(kiln_conn_send(p.client.conn, &message));

@@ -1,43 +1,43 @@
 /* Connections that a listener took: strangers, in the order in which they go when places run out,
  * and those who are known. A stranger may be there for KILN_NET_HANDSHAKE_NS. Newcomers always get
  * in; when there is no place, the oldest of the first rank that is not empty goes. */
-#ifndef KILN_PROTO_NET_CROWD_H
-#define KILN_PROTO_NET_CROWD_H
+#ifndef KILN_PROTO_NET_STRANGER_LIMIT_H
+#define KILN_PROTO_NET_STRANGER_LIMIT_H
 
 #include "proto/net/internal.h"
 
 /* Descriptors that strangers never get: the program's files, and peers of known addresses. */
-#define KILN_CROWD_RESERVE_SHARE 8u /* of all */
-#define KILN_CROWD_RESERVE_MIN 32u
-#define KILN_CROWD_RESERVE_MAX 1024u
-#define KILN_CROWD_STRANGERS_SHARE 4u /* of the rest */
-#define KILN_CROWD_SUSPECTS_SHARE 8u  /* of the strangers' places: those without tokens */
-#define KILN_CROWD_PLACES_MIN 4u
-#define KILN_CROWD_WARN_NS UINT64_C(60000000000) /* between two warnings */
+#define KILN_STRANGERS_RESERVE_SHARE 8u /* of all */
+#define KILN_STRANGERS_RESERVE_MIN 32u
+#define KILN_STRANGERS_RESERVE_MAX 1024u
+#define KILN_STRANGERS_SHARE 4u          /* of the rest */
+#define KILN_STRANGERS_SUSPECTS_SHARE 8u /* of the strangers' places: those without tokens */
+#define KILN_STRANGERS_PLACES_MIN 4u
+#define KILN_STRANGERS_WARN_NS UINT64_C(60000000000) /* between two warnings */
 
 /* How many strangers there may be with so many descriptors, and how many descriptors are kept. */
-uint32_t kiln_crowd_places(uint64_t descriptors);
-uint32_t kiln_crowd_reserve(uint64_t descriptors);
+uint32_t kiln_strangers_places(uint64_t descriptors);
+uint32_t kiln_strangers_reserve(uint64_t descriptors);
 
 /* Takes a connection that was just accepted into the list of its rank, for which another may have
  * to go. */
-void kiln_crowd_enter(kiln_conn *conn);
+void kiln_strangers_enter(kiln_conn *conn);
 /* False: descriptors run out, and there is no stranger whose place it could take. */
-bool kiln_crowd_has_descriptor(kiln_loop *loop, const kiln_socket *socket);
+bool kiln_strangers_has_descriptor(kiln_loop *loop, const kiln_socket *socket);
 /* Its first bytes came: it goes last. */
-void kiln_crowd_speaks(kiln_conn *conn);
+void kiln_strangers_speaks(kiln_conn *conn);
 /* The handshake is done. */
-void kiln_crowd_pass(kiln_conn *conn);
+void kiln_strangers_pass(kiln_conn *conn);
 /* Takes it out of the list it is in. */
-void kiln_crowd_leave(kiln_conn *conn);
+void kiln_strangers_leave(kiln_conn *conn);
 /* A new turn: a large crowd that is gone leaves memory, which the pool gives back, as that takes
  * milliseconds. */
-void kiln_crowd_turn(kiln_loop *loop);
+void kiln_strangers_turn(kiln_loop *loop);
 /* Turns away who is still in the handshake with the listener that has these options: what they
  * point to goes with it. */
-void kiln_crowd_drop(kiln_loop *loop, const kiln_listen_options *options);
-uint32_t kiln_crowd_count(const kiln_loop *loop); /* strangers */
+void kiln_strangers_drop(kiln_loop *loop, const kiln_listen_options *options);
+uint32_t kiln_strangers_count(const kiln_loop *loop); /* strangers */
 /* Tells the listener's owner, now and then, that connections are lost. */
-void kiln_crowd_warn(kiln_loop *loop, const kiln_listen_options *options);
+void kiln_strangers_warn(kiln_loop *loop, const kiln_listen_options *options);
 
 #endif

@@ -12,14 +12,14 @@ static kiln_turn turn_of(uint64_t wall_ns, uint64_t cpu_ns, const char *handler)
 
 static void the_longest_turn_names_its_handler(void **state) {
     (void)state;
-    kiln_turns turns = {0};
+    kiln_loop_times times = {0};
     kiln_strbuf text = {0};
     kiln_turn turn[] = {turn_of(50000, 40000, "quick"), turn_of(7 * KILN_NS_PER_MS, 300000, "slow"),
                         turn_of(2 * KILN_NS_PER_S, KILN_NS_PER_MS, "slower")};
     turn[1].work =
-        (kiln_thread_work){.hashed_bytes = 77, .squeezed_bytes = 5, .rows = 3, .processes = 2};
-    for (size_t i = 0; i < KILN_ARRAY_COUNT(turn); i++) kiln_turns_add(&turns, &turn[i]);
-    kiln_turns_print(&turns, &text);
+        (kiln_thread_work){.hashed_bytes = 77, .compressed_bytes = 5, .rows = 3, .processes = 2};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(turn); i++) kiln_loop_times_add(&times, &turn[i]);
+    kiln_loop_times_print(&times, &text);
     expect_contains(text.data, "kiln_loop_turn_seconds_bucket{le=\"0.0001\"} 1\n");
     expect_contains(text.data, "kiln_loop_turn_seconds_bucket{le=\"0.005\"} 1\n");
     expect_contains(text.data, "kiln_loop_turn_seconds_bucket{le=\"0.01\"} 2\n");
@@ -31,23 +31,23 @@ static void the_longest_turn_names_its_handler(void **state) {
     expect_contains(text.data, "kiln_loop_turn_rows 3\n");
     expect_contains(text.data, "kiln_loop_turn_processes 2\n");
     kiln_strbuf_reset(&text);
-    kiln_turns_summary(&turns, &text);
+    kiln_loop_times_summary(&times, &text);
     expect_contains(text.data, "3 turns of the loop, 2 over 5 ms; longest 2000.00 ms (slower)");
     kiln_strbuf_deinit(&text);
 }
 
 static void slow_handlers_are_listed(void **state) {
     (void)state;
-    kiln_turns turns = {0};
+    kiln_loop_times times = {0};
     kiln_strbuf text = {0};
-    kiln_turns_note(&turns, "quick", KILN_TURN_NS);
-    kiln_turns_note(&turns, "slow", 6 * KILN_NS_PER_MS);
-    kiln_turns_note(&turns, "slower", 9 * KILN_NS_PER_MS);
-    kiln_turns_note(&turns, "slow", 7 * KILN_NS_PER_MS);
-    kiln_turns_summary(&turns, &text);
+    kiln_loop_times_note(&times, "quick", KILN_TURN_NS);
+    kiln_loop_times_note(&times, "slow", 6 * KILN_NS_PER_MS);
+    kiln_loop_times_note(&times, "slower", 9 * KILN_NS_PER_MS);
+    kiln_loop_times_note(&times, "slow", 7 * KILN_NS_PER_MS);
+    kiln_loop_times_summary(&times, &text);
     expect_contains(text.data, "; over in CPU: slow (2, longest 7.00 ms), slower (1, longest 9.00");
     kiln_strbuf_reset(&text);
-    kiln_turns_print(&turns, &text);
+    kiln_loop_times_print(&times, &text);
     expect_contains(text.data, "kiln_loop_slow_total{handler=\"slow\"} 2\n");
     assert_null(strstr(text.data, "quick"));
     kiln_strbuf_deinit(&text);
@@ -82,11 +82,11 @@ static void a_loop_measures_its_turns_and_not_its_waiting(void **state) {
     const uint64_t begin_ns = kiln_clock_ns();
     kiln_loop_run(loop);
     const uint64_t passed_ns = kiln_clock_ns() - begin_ns;
-    const kiln_turns *turns = kiln_loop_turns(loop);
-    expect_str(kiln_str_from(turns->cpu.handler), "the hard part");
-    assert_true(turns->cpu.max_ns > 0);
-    assert_int_equal(turns->most.hashed_bytes, 1 << 20);
-    assert_true(turns->wall.sum_ns + 20 * KILN_NS_PER_MS <= passed_ns); /* it waited for 30 */
+    const kiln_loop_times *times = kiln_loop_times_get(loop);
+    expect_str(kiln_str_from(times->cpu.handler), "the hard part");
+    assert_true(times->cpu.max_ns > 0);
+    assert_int_equal(times->most.hashed_bytes, 1 << 20);
+    assert_true(times->wall.sum_ns + 20 * KILN_NS_PER_MS <= passed_ns); /* it waited for 30 */
     kiln_timer_destroy(timer);
     kiln_loop_destroy(loop);
 }
@@ -103,7 +103,7 @@ static void outside_of_handlers_there_are_no_parts(void **state) {
     }
     kiln_loop_part(loop, "no part");
     kiln_loop_part(loop, "nor this");
-    assert_int_equal(kiln_loop_turns(loop)->slow_count, 0);
+    assert_int_equal(kiln_loop_times_get(loop)->slow_count, 0);
     kiln_loop_destroy(loop);
 }
 

@@ -5,12 +5,12 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "proto/net/challenge.h"
+#include "proto/net/compression.h"
 #include "proto/net/conn.h"
-#include "proto/net/crowd.h"
-#include "proto/net/person.h"
-#include "proto/net/reads.h"
-#include "proto/net/rotate.h"
-#include "proto/net/squeeze.h"
+#include "proto/net/key_rotation.h"
+#include "proto/net/peer_identity.h"
+#include "proto/net/read_scheduler.h"
+#include "proto/net/stranger_limit.h"
 
 const kiln_key *kiln_conn_key(const kiln_conn *conn) {
     if (conn->tls) return kiln_tls_key(conn->tls);
@@ -28,7 +28,7 @@ static kiln_status check_in_force(const kiln_conn *conn) {
     return kiln_keyring_refusal(conn->listen.keyring, proven);
 }
 
-void kiln_conns_check_keys(kiln_loop *loop, const kiln_keyring *ring) {
+void kiln_handshake_check_keys(kiln_loop *loop, const kiln_keyring *ring) {
     for (kiln_conn *conn = loop->accepted.oldest, *next; conn; conn = next) {
         next = conn->newer;
         if (conn->listen.keyring != ring || !kiln_conn_key(conn)) continue;
@@ -36,7 +36,7 @@ void kiln_conns_check_keys(kiln_loop *loop, const kiln_keyring *ring) {
         if (st)
             kiln_conn_fail_telling(conn, st);
         else
-            kiln_rotate_offer(conn);
+            kiln_key_rotation_offer(conn);
     }
 }
 
@@ -86,7 +86,7 @@ void kiln_conn_learn_address(kiln_conn *conn) {
 
 /* ---- First words ---- */
 
-static uint64_t own_features(void) { return kiln_squeeze_supported() ? KILN_WIRE_ZSTD : 0; }
+static uint64_t own_features(void) { return kiln_compression_supported() ? KILN_WIRE_ZSTD : 0; }
 
 static kiln_str bytes_of(const uint8_t *byte, size_t size) {
     return (kiln_str){(const char *)byte, size};
@@ -128,7 +128,7 @@ static void say_hello(kiln_conn *conn) {
     if (st) kiln_conn_fail(conn, st);
 }
 
-void kiln_conn_greet(kiln_conn *conn) {
+void kiln_handshake_greet(kiln_conn *conn) {
     if (!conn->dialled) return;
     if (!conn->tls) {
         say_hello(conn);
@@ -141,12 +141,12 @@ void kiln_conn_greet(kiln_conn *conn) {
     if (st) kiln_conn_fail(conn, st);
 }
 
-void kiln_conn_secured(kiln_conn *conn) {
+void kiln_handshake_secured(kiln_conn *conn) {
     kiln_key_name_print(kiln_tls_key(conn->tls), conn->peer.key);
     if (conn->dialled) say_hello(conn);
 }
 
-void kiln_conn_recognise(kiln_conn *conn, kiln_str bytes) {
+void kiln_handshake_recognise(kiln_conn *conn, kiln_str bytes) {
     kiln_tls_context *tls = NULL;
     if ((uint8_t)bytes.data[0] != KILN_TLS_FIRST_BYTE || !conn->listen.keyring || conn->web) return;
     kiln_status st = kiln_loop_tls(conn->loop, &tls);
@@ -213,11 +213,11 @@ static bool asks_for_challenge(const kiln_conn *conn, const kiln_msg_hello *hell
 static kiln_status check_key(const kiln_conn *conn, const kiln_msg_hello *hello) {
     kiln_status st = check_in_force(conn);
     if (!st) st = kiln_key_check_hello(kiln_conn_key(conn), hello);
-    return st ? st : kiln_rotate_check_signer(kiln_conn_key(conn), hello);
+    return st ? st : kiln_key_rotation_check_signer(kiln_conn_key(conn), hello);
 }
 
 static void opened(kiln_conn *conn, const kiln_msg_hello *hello, const kiln_msg_welcome *welcome) {
-    kiln_status st = conn->dialled ? KILN_OK : kiln_reads_know(conn);
+    kiln_status st = conn->dialled ? KILN_OK : kiln_read_scheduler_know(conn);
     if (st) {
         kiln_conn_fail(conn, st);
         return;
@@ -227,10 +227,10 @@ static void opened(kiln_conn *conn, const kiln_msg_hello *hello, const kiln_msg_
     if (conn->dialled)
         conn->was_opened = true;
     else
-        kiln_crowd_pass(conn);
+        kiln_strangers_pass(conn);
     kiln_timer_stop(conn->timer);
     conn->handler->opened(conn->context, conn, hello, welcome);
-    kiln_rotate_offer(conn);
+    kiln_key_rotation_offer(conn);
 }
 
 /* What may be told to anybody. */
@@ -283,7 +283,7 @@ static void on_hello(kiln_conn *conn, const kiln_message *message) {
     } else {
         st = conn->tls ? check_key(conn, hello)
                        : kiln_peer_check_plain(&conn->peer, &conn->listen, hello);
-        if (!st && conn->tls) kiln_rotate_proven(conn, hello);
+        if (!st && conn->tls) kiln_key_rotation_proven(conn, hello);
         if (st)
             turn_away(conn, st);
         else
@@ -299,7 +299,7 @@ static void on_proof(kiln_conn *conn, const kiln_message *message) {
     }
     kiln_status st = kiln_challenge_check(conn, &message->proof);
     if (!st && conn->shown) st = check_key(conn, conn->asked);
-    if (!st && conn->shown) kiln_rotate_proven(conn, conn->asked);
+    if (!st && conn->shown) kiln_key_rotation_proven(conn, conn->asked);
     if (st)
         turn_away(conn, st);
     else
@@ -346,7 +346,7 @@ static void on_answer(kiln_conn *conn, const kiln_message *message) {
     }
 }
 
-void kiln_conn_shake(kiln_conn *conn, const kiln_message *message) {
+void kiln_handshake_message(kiln_conn *conn, const kiln_message *message) {
     if (conn->dialled)
         on_answer(conn, message);
     else if (conn->asked)

@@ -1,4 +1,4 @@
-#include "proto/net/rotate.h"
+#include "proto/net/key_rotation.h"
 
 #include <string.h>
 
@@ -31,7 +31,7 @@ static bool succeeds(const kiln_key *key, const kiln_msg_hello *hello, kiln_key 
     return true;
 }
 
-kiln_status kiln_rotate_check_signer(const kiln_key *key, const kiln_msg_hello *hello) {
+kiln_status kiln_key_rotation_check_signer(const kiln_key *key, const kiln_msg_hello *hello) {
     kiln_key next;
     if (!hello->signer.size || !key->has_public || is_half(hello->signer, &key->public_half) ||
         succeeds(key, hello, &next))
@@ -103,7 +103,7 @@ static kiln_status offer_over_tls(kiln_conn *conn, const kiln_key *next) {
     return kiln_conn_put_secret(conn, &offer);
 }
 
-void kiln_rotate_offer(kiln_conn *conn) {
+void kiln_key_rotation_offer(kiln_conn *conn) {
     if (conn->dialled || conn->state != KILN_CONN_OPEN || !kiln_conn_key(conn) ||
         conn->version < kiln_message_since(KILN_MSG_KEY_OFFER))
         return;
@@ -115,7 +115,7 @@ void kiln_rotate_offer(kiln_conn *conn) {
     if (st) kiln_conn_fail(conn, st);
 }
 
-void kiln_rotate_proven(kiln_conn *conn, const kiln_msg_hello *hello) {
+void kiln_key_rotation_proven(kiln_conn *conn, const kiln_msg_hello *hello) {
     const kiln_key *key = kiln_keyring_find(conn->listen.keyring, kiln_conn_key(conn));
     kiln_key taken = {0};
     if (!key) return;
@@ -216,7 +216,7 @@ static void on_offer(kiln_conn *conn, const kiln_msg_key_offer *offer) {
     explicit_bzero(&next, sizeof next);
 }
 
-bool kiln_rotate_message(kiln_conn *conn, const kiln_message *message) {
+bool kiln_key_rotation_message(kiln_conn *conn, const kiln_message *message) {
     if (message->type == KILN_MSG_KEY_OFFER && conn->dialled)
         on_offer(conn, &message->key_offer);
     else if (message->type == KILN_MSG_KEY_TAKEN && !conn->dialled && kiln_conn_key(conn))
@@ -226,7 +226,7 @@ bool kiln_rotate_message(kiln_conn *conn, const kiln_message *message) {
     return true;
 }
 
-void kiln_rotate_forget(kiln_conn *conn) {
+void kiln_key_rotation_forget(kiln_conn *conn) {
     if (conn->taking) conn->taking->conn = NULL;
     conn->taking = NULL;
 }

@@ -3,8 +3,8 @@
  * is sent it, writes it into its key file, says so, and comes back with it. That ends the older
  * one. Over TLS, or to a page: then the secret is masked by what only the holder of the present one
  * can compute, as what lies between a page and here (a proxy, loopback) may read it. */
-#ifndef KILN_PROTO_NET_ROTATE_H
-#define KILN_PROTO_NET_ROTATE_H
+#ifndef KILN_PROTO_NET_KEY_ROTATION_H
+#define KILN_PROTO_NET_KEY_ROTATION_H
 
 #include "proto/net/internal.h"
 
@@ -23,17 +23,17 @@ void kiln_offer_prove(const kiln_offer_terms *terms, const uint8_t masked[KILN_K
                       kiln_digest *out_proof);
 
 /* Listening: sends KEY_OFFER where there is something to offer, once for each generation. */
-void kiln_rotate_offer(kiln_conn *conn);
+void kiln_key_rotation_offer(kiln_conn *conn);
 /* Listening: what HELLO says that the node signs with must be what the list says, or what that one
  * has signed over to. PERMISSION_DENIED. */
-KILN_MUST_USE kiln_status kiln_rotate_check_signer(const kiln_key *key,
-                                                   const kiln_msg_hello *hello);
+KILN_MUST_USE kiln_status kiln_key_rotation_check_signer(const kiln_key *key,
+                                                         const kiln_msg_hello *hello);
 /* Listening: HELLO came under a key that was proven. One that was offered is now the node's: the
  * older ones end, and what the node signs with from now on goes into the list. */
-void kiln_rotate_proven(kiln_conn *conn, const kiln_msg_hello *hello);
+void kiln_key_rotation_proven(kiln_conn *conn, const kiln_msg_hello *hello);
 /* KEY_OFFER on the dialling side, KEY_TAKEN on the listening one. False: another message. */
-bool kiln_rotate_message(kiln_conn *conn, const kiln_message *message);
+bool kiln_key_rotation_message(kiln_conn *conn, const kiln_message *message);
 /* The connection goes. */
-void kiln_rotate_forget(kiln_conn *conn);
+void kiln_key_rotation_forget(kiln_conn *conn);
 
 #endif

@@ -1,4 +1,4 @@
-#include "proto/net/crowd.h"
+#include "proto/net/stranger_limit.h"
 
 #include <arpa/inet.h>
 #include <string.h>
@@ -26,8 +26,8 @@ static void places_follow_the_descriptors(void **state) {
         {UINT64_MAX, 1024, 16384},
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
-        assert_int_equal(kiln_crowd_reserve(row[i].descriptors), row[i].reserve);
-        assert_int_equal(kiln_crowd_places(row[i].descriptors), row[i].places);
+        assert_int_equal(kiln_strangers_reserve(row[i].descriptors), row[i].reserve);
+        assert_int_equal(kiln_strangers_places(row[i].descriptors), row[i].places);
     }
 }
 
@@ -107,7 +107,7 @@ static void the_oldest_silent_one_goes_and_who_speaks_stays(void **state) {
         wait_for_accepted(&p, i + 1);
         if (i != 0) continue;
         raw_send(&r[0], KILN_STR("K")); /* the oldest has begun to speak */
-        while (p.loop->crowd[KILN_RANK_SPEAKS].count == 0) kiln_loop_run_once(p.loop);
+        while (p.loop->by_rank[KILN_RANK_SPEAKS].count == 0) kiln_loop_run_once(p.loop);
     }
     const uint32_t gone = ALL - MOST;
     pair_run_until_count(&p, &p.refused_count, gone);
@@ -126,7 +126,8 @@ static void who_begins_too_many_pushes_out_its_own_only(void **state) {
     static raw_peer r[CROWD];
     raw_peer quiet;
     crowd_init(&p, MOST);
-    p.loop->gate = kiln_gate_create(1, MOST, 0); /* the same tokens however long this takes */
+    p.loop->rate_limit =
+        kiln_rate_limit_create(1, MOST, 0); /* the same tokens however long this takes */
     pair_listen(&p);
     dial_from(&quiet, &p, 9);
     wait_for_accepted(&p, 1);
@@ -134,10 +135,10 @@ static void who_begins_too_many_pushes_out_its_own_only(void **state) {
         dial_from(&r[i], &p, 2);
         wait_for_accepted(&p, i + 2);
     }
-    const uint32_t suspects = MOST / KILN_CROWD_SUSPECTS_SHARE;
+    const uint32_t suspects = MOST / KILN_STRANGERS_SUSPECTS_SHARE;
     assert_int_equal(p.loop->stats.over_rate, CROWD - MOST);
-    assert_in_range(p.loop->crowd[KILN_RANK_SUSPECT].count, 1, suspects);
-    assert_true(kiln_crowd_count(p.loop) <= MOST + suspects);
+    assert_in_range(p.loop->by_rank[KILN_RANK_SUSPECT].count, 1, suspects);
+    assert_true(kiln_strangers_count(p.loop) <= MOST + suspects);
     raw_peer known;
     dial_from(&known, &p, 3);
     raw_hello(&known, KILN_PEER_CLIENT, KILN_PROTO_VERSION_MAX);
@@ -198,7 +199,7 @@ static void a_listener_takes_all_descriptors_that_it_may_have(void **state) {
     end_limit(&l);
 }
 
-static void on_crowded(void *context, const kiln_net_stats *since) {
+static void on_losses(void *context, const kiln_net_stats *since) {
     pair *p = (pair *)(void *)((char *)context - offsetof(pair, server));
     p->server.t_ns[0]++;
     p->server.t_ns[1] = since->no_descriptor;
@@ -212,7 +213,7 @@ static void descriptors_of_the_reserve_are_kept(void **state) {
     pair p;
     raw_peer known[KNOWN], more[MORE];
     crowd_init(&p, 0);
-    p.listen.crowded = on_crowded;
+    p.listen.on_losses = on_losses;
     pair_listen(&p);
     for (uint32_t i = 0; i < KNOWN; i++) {
         dial_from(&known[i], &p, (uint8_t)(10 + i));

@@ -1,4 +1,4 @@
-#include "proto/net/reads.h"
+#include "proto/net/read_scheduler.h"
 
 #include <errno.h>
 #include <sys/epoll.h>
@@ -9,7 +9,7 @@
 #include "proto/net/conn.h"
 
 #define READ_NS (2 * KILN_NS_PER_MS) /* of a turn: the rest is for what follows from it */
-#define BATCH KILN_NET_SHAKES_PER_TURN
+#define BATCH KILN_NET_HANDSHAKES_PER_TURN
 
 /* ---- Reading ---- */
 
@@ -55,17 +55,17 @@ static kiln_status add(kiln_conn *conn, kiln_read_set *set) {
     return KILN_OK;
 }
 
-kiln_status kiln_reads_add(kiln_conn *conn) {
+kiln_status kiln_read_scheduler_add(kiln_conn *conn) {
     const bool is_known = conn->dialled || conn->was_opened;
     return add(conn, is_known ? &conn->loop->known : &conn->loop->strangers);
 }
 
-kiln_status kiln_reads_know(kiln_conn *conn) {
-    kiln_reads_remove(conn);
+kiln_status kiln_read_scheduler_know(kiln_conn *conn) {
+    kiln_read_scheduler_remove(conn);
     return add(conn, &conn->loop->known);
 }
 
-void kiln_reads_remove(kiln_conn *conn) {
+void kiln_read_scheduler_remove(kiln_conn *conn) {
     kiln_read_set *set = conn->read_set;
     if (!set) return;
     KILN_CHECK(epoll_ctl(set->epoll, EPOLL_CTL_DEL, socket_of(conn), NULL) == 0);
@@ -98,7 +98,7 @@ static int start(kiln_loop *loop, kiln_read_set *set) {
     return code;
 }
 
-int kiln_reads_start(kiln_loop *loop) {
+int kiln_read_scheduler_start(kiln_loop *loop) {
     loop->strangers.for_strangers = true;
     int code = start(loop, &loop->known);
     return code ? code : start(loop, &loop->strangers);
@@ -109,7 +109,7 @@ static void on_closed(uv_handle_t *handle) {
     close(set->epoll);
 }
 
-void kiln_reads_end(kiln_loop *loop) {
+void kiln_read_scheduler_end(kiln_loop *loop) {
     uv_close((uv_handle_t *)&loop->known.poll, on_closed);
     uv_close((uv_handle_t *)&loop->strangers.poll, on_closed);
 }

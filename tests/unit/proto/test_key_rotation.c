@@ -1,4 +1,4 @@
-#include "proto/net/rotate.h"
+#include "proto/net/key_rotation.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -197,7 +197,7 @@ static void nothing_is_offered_in_plain_text(void **state) {
     pair p;
     pair_init(&p);
     pair_open(&p);
-    kiln_rotate_offer(p.server.conn);
+    kiln_key_rotation_offer(p.server.conn);
     kiln_message taken = {.type = KILN_MSG_KEY_TAKEN, .key_taken = {.generation = 1}};
     expect_ok(kiln_conn_send(p.client.conn, &taken));
     expect_ok(kiln_conn_send(p.client.conn, &(kiln_message){.type = KILN_MSG_PING}));
@@ -221,26 +221,26 @@ static void a_node_signs_by_its_seed_or_the_next(void **state) {
     kiln_msg_hello hello = {.role = KILN_PEER_TUNER, .node = KILN_STR("host")};
     expect_ok(kiln_sign_public_of(seed, &key.public_half));
     expect_ok(kiln_sign_public_of(other_seed, &other));
-    expect_ok(kiln_rotate_check_signer(&key, &hello)); /* it does not sign */
+    expect_ok(kiln_key_rotation_check_signer(&key, &hello)); /* it does not sign */
     hello.signer = half_str(&key.public_half);
-    expect_ok(kiln_rotate_check_signer(&key, &hello));
+    expect_ok(kiln_key_rotation_check_signer(&key, &hello));
     hello.signer.size--;
-    expect_error(kiln_rotate_check_signer(&key, &hello), PERMISSION_DENIED, "another seed");
+    expect_error(kiln_key_rotation_check_signer(&key, &hello), PERMISSION_DENIED, "another seed");
     hello.signer = half_str(&other);
-    expect_error(kiln_rotate_check_signer(&key, &hello), PERMISSION_DENIED, "another seed");
+    expect_error(kiln_key_rotation_check_signer(&key, &hello), PERMISSION_DENIED, "another seed");
     expect_ok(kiln_succession_sign(seed, &other, &said));
     hello.signer_before = half_str(&said.before);
     hello.signer_proof = (kiln_str){(const char *)said.proof.byte, sizeof said.proof.byte};
-    expect_ok(kiln_rotate_check_signer(&key, &hello));
+    expect_ok(kiln_key_rotation_check_signer(&key, &hello));
     hello.signer_proof.size--;
-    expect_error(kiln_rotate_check_signer(&key, &hello), PERMISSION_DENIED, "another seed");
+    expect_error(kiln_key_rotation_check_signer(&key, &hello), PERMISSION_DENIED, "another seed");
     hello.signer_proof.size++;
     said.proof.byte[5] ^= 1;
-    expect_error(kiln_rotate_check_signer(&key, &hello), PERMISSION_DENIED, "another seed");
+    expect_error(kiln_key_rotation_check_signer(&key, &hello), PERMISSION_DENIED, "another seed");
     expect_ok(kiln_succession_sign(other_seed, &other, &said)); /* it names itself */
-    expect_error(kiln_rotate_check_signer(&key, &hello), PERMISSION_DENIED, "another seed");
+    expect_error(kiln_key_rotation_check_signer(&key, &hello), PERMISSION_DENIED, "another seed");
     key.has_public = false; /* of a list from before keys signed */
-    expect_ok(kiln_rotate_check_signer(&key, &hello));
+    expect_ok(kiln_key_rotation_check_signer(&key, &hello));
 }
 
 int main(void) {

@@ -1,12 +1,12 @@
 /* Which user of this machine, and which person, a peer is: what rights are later asked for by. */
-#ifndef KILN_PROTO_NET_PERSON_H
-#define KILN_PROTO_NET_PERSON_H
+#ifndef KILN_PROTO_NET_PEER_IDENTITY_H
+#define KILN_PROTO_NET_PEER_IDENTITY_H
 
 #include "proto/net/internal.h"
 
 /* The name of a user of this machine as `passwd` (text of /etc/passwd) has it, cut at
  * KILN_PERSON_MAX; "uid-1000" where it has none. Pure. */
-void kiln_person_name(kiln_str passwd, uint32_t uid, char out_name[KILN_PERSON_MAX + 1]);
+void kiln_peer_user_name(kiln_str passwd, uint32_t uid, char out_name[KILN_PERSON_MAX + 1]);
 
 /* The user at the other end of a Unix socket; KILN_UID_UNKNOWN where the system does not say. */
 uint32_t kiln_socket_uid(const uv_pipe_t *pipe);

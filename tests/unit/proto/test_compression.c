@@ -1,4 +1,4 @@
-#include "proto/net/squeeze.h"
+#include "proto/net/compression.h"
 
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "tests/unit/proto/raw.h"
 
 #define needs_zstd() \
-    if (!kiln_squeeze_supported()) skip_because("this build has no zstd")
+    if (!kiln_compression_supported()) skip_because("this build has no zstd")
 
 static void what_repeats_gets_shorter_and_comes_back(void **state) {
     (void)state;
@@ -15,16 +15,17 @@ static void what_repeats_gets_shorter_and_comes_back(void **state) {
     static char text[60000];
     for (size_t i = 0; i < sizeof text; i++) text[i] = "kernel"[i % 6];
     kiln_strbuf out = {0}, back = {0};
-    assert_true(kiln_squeeze((kiln_str){text, sizeof text}, &out));
+    assert_true(kiln_compress((kiln_str){text, sizeof text}, &out));
     assert_true(out.size < sizeof text / 100);
-    expect_ok(kiln_unsqueeze(kiln_strbuf_view(&out), sizeof text, &back));
+    expect_ok(kiln_decompress(kiln_strbuf_view(&out), sizeof text, &back));
     assert_int_equal(back.size, sizeof text);
     assert_memory_equal(back.data, text, sizeof text);
     kiln_strbuf_deinit(&back);
-    expect_error(kiln_unsqueeze(kiln_strbuf_view(&out), sizeof text - 1, &back), DATA_LOSS,
+    expect_error(kiln_decompress(kiln_strbuf_view(&out), sizeof text - 1, &back), DATA_LOSS,
                  "more than");
     for (size_t size = 0; size < out.size; size++)
-        expect_error(kiln_unsqueeze((kiln_str){out.data, size}, sizeof text, &back), DATA_LOSS, "");
+        expect_error(kiln_decompress((kiln_str){out.data, size}, sizeof text, &back), DATA_LOSS,
+                     "");
     assert_int_equal(back.size, 0);
     kiln_strbuf_deinit(&out);
 }
@@ -37,7 +38,7 @@ static void noise_stays_as_it_is(void **state) {
     kiln_strbuf out = {0};
     kiln_rand_init(&r, 1);
     for (size_t i = 0; i < 1000; i++) noise[i] = kiln_rand_u64(&r);
-    assert_false(kiln_squeeze((kiln_str){(const char *)noise, sizeof noise}, &out));
+    assert_false(kiln_compress((kiln_str){(const char *)noise, sizeof noise}, &out));
     assert_int_equal(out.size, 0);
 }
 
@@ -46,10 +47,10 @@ static void a_size_that_is_not_said_is_refused(void **state) {
     needs_zstd();
     kiln_strbuf back = {0};
     /* A frame whose header leaves the size out, and one that claims 2^60 bytes. */
-    expect_error(kiln_unsqueeze(KILN_STR("\x28\xb5\x2f\xfd\x00\x58\x01\x00\x00"), 1 << 16, &back),
+    expect_error(kiln_decompress(KILN_STR("\x28\xb5\x2f\xfd\x00\x58\x01\x00\x00"), 1 << 16, &back),
                  DATA_LOSS, "of no size");
     expect_error(
-        kiln_unsqueeze(KILN_STR("\x28\xb5\x2f\xfd\xe0\0\0\0\0\0\0\0\x10\x01\0\0"), 1 << 16, &back),
+        kiln_decompress(KILN_STR("\x28\xb5\x2f\xfd\xe0\0\0\0\0\0\0\0\x10\x01\0\0"), 1 << 16, &back),
         DATA_LOSS, "more than");
 }
 
@@ -110,8 +111,8 @@ static void a_turn_compresses_so_much_and_no_more(void **state) {
                                .goaway = {.reason = {prose, sizeof prose}}};
     const kiln_thread_work before = *kiln_thread_work_here();
     for (int i = 0; i < COUNT; i++) expect_ok(kiln_conn_send(p.client.conn, &away));
-    const uint64_t squeezed = kiln_thread_work_since(&before).squeezed_bytes;
-    assert_true(squeezed > 0 && squeezed <= BYTES_MAX);
+    const uint64_t compressed = kiln_thread_work_since(&before).compressed_bytes;
+    assert_true(compressed > 0 && compressed <= BYTES_MAX);
     pair_run_until_count(&p, &p.server.message_count, COUNT);
     pair_deinit(&p);
 }
@@ -132,12 +133,12 @@ static void who_did_not_agree_gets_and_may_send_none(void **state) {
     expect_ok(kiln_conn_send(p.server.conn, &away));
     assert_true(raw_read(&r, &frame));
     assert_int_equal(frame.flags, 0);
-    kiln_strbuf squeezed = {0};
-    kiln_frame_write(&squeezed, KILN_MSG_PING, KILN_FRAME_ZSTD, 0, KILN_STR("x"));
-    raw_send(&r, kiln_strbuf_view(&squeezed));
+    kiln_strbuf compressed = {0};
+    kiln_frame_write(&compressed, KILN_MSG_PING, KILN_FRAME_ZSTD, 0, KILN_STR("x"));
+    raw_send(&r, kiln_strbuf_view(&compressed));
     pair_run_until(&p, &p.server.closed);
     expect_contains(p.server.why_text, "not agreed on");
-    kiln_strbuf_deinit(&squeezed);
+    kiln_strbuf_deinit(&compressed);
     raw_close(&r);
     pair_deinit(&p);
 }

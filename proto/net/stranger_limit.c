@@ -1,28 +1,29 @@
-#include "proto/net/crowd.h"
+#include "proto/net/stranger_limit.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "proto/net/conn.h"
 
-uint32_t kiln_crowd_reserve(uint64_t descriptors) {
-    uint64_t share = descriptors / KILN_CROWD_RESERVE_SHARE;
-    return (uint32_t)KILN_MAX(KILN_CROWD_RESERVE_MIN, KILN_MIN(share, KILN_CROWD_RESERVE_MAX));
+uint32_t kiln_strangers_reserve(uint64_t descriptors) {
+    uint64_t share = descriptors / KILN_STRANGERS_RESERVE_SHARE;
+    return (uint32_t)KILN_MAX(KILN_STRANGERS_RESERVE_MIN,
+                              KILN_MIN(share, KILN_STRANGERS_RESERVE_MAX));
 }
 
-uint32_t kiln_crowd_places(uint64_t descriptors) {
-    uint32_t reserve = kiln_crowd_reserve(descriptors);
+uint32_t kiln_strangers_places(uint64_t descriptors) {
+    uint32_t reserve = kiln_strangers_reserve(descriptors);
     uint64_t left = descriptors > reserve ? descriptors - reserve : 0;
-    left = KILN_MIN(left / KILN_CROWD_STRANGERS_SHARE, KILN_NET_STRANGERS_MAX);
-    return (uint32_t)KILN_MAX(left, KILN_CROWD_PLACES_MIN);
+    left = KILN_MIN(left / KILN_STRANGERS_SHARE, KILN_NET_STRANGERS_MAX);
+    return (uint32_t)KILN_MAX(left, KILN_STRANGERS_PLACES_MIN);
 }
 
 /* ---- Lists ---- */
 
 static kiln_conn_list *list_of(kiln_conn *conn) {
-    return conn->was_opened ? &conn->loop->accepted : &conn->loop->crowd[conn->rank];
+    return conn->was_opened ? &conn->loop->accepted : &conn->loop->by_rank[conn->rank];
 }
 
-void kiln_crowd_leave(kiln_conn *conn) {
+void kiln_strangers_leave(kiln_conn *conn) {
     kiln_conn_list *list = list_of(conn);
     *(conn->older ? &conn->older->newer : &list->oldest) = conn->newer;
     *(conn->newer ? &conn->newer->older : &list->newest) = conn->older;
@@ -38,9 +39,9 @@ static void enlist(kiln_conn *conn) {
     list->count++;
 }
 
-uint32_t kiln_crowd_count(const kiln_loop *loop) {
+uint32_t kiln_strangers_count(const kiln_loop *loop) {
     uint32_t count = 0;
-    for (int rank = 0; rank < KILN_RANK_COUNT; rank++) count += loop->crowd[rank].count;
+    for (int rank = 0; rank < KILN_RANK_COUNT; rank++) count += loop->by_rank[rank].count;
     return count;
 }
 
@@ -58,61 +59,63 @@ static bool drop_oldest(kiln_conn_list *list) {
 
 static bool drop_first(kiln_loop *loop, kiln_rank last) {
     for (int rank = 0; rank <= (int)last; rank++)
-        if (drop_oldest(&loop->crowd[rank])) return true;
+        if (drop_oldest(&loop->by_rank[rank])) return true;
     return false;
 }
 
 static kiln_rank rank_of(kiln_conn *conn) {
-    kiln_gate *gate = conn->loop->gate;
+    kiln_rate_limit *limit = conn->loop->rate_limit;
     struct sockaddr_storage address = {0};
     int size = sizeof address;
     if (conn->socket->handle.type != UV_TCP ||
         uv_tcp_getpeername(&conn->socket->tcp, (struct sockaddr *)&address, &size) != 0)
         return KILN_RANK_SPEAKS; /* of a Unix socket, which the file's rights guard */
-    conn->gate_key = kiln_gate_key(gate, &address);
-    if (!kiln_gate_enter(gate, conn->gate_key, kiln_clock_ns())) return KILN_RANK_SUSPECT;
-    return kiln_gate_knows(gate, conn->gate_key) ? KILN_RANK_SPEAKS : KILN_RANK_SILENT;
+    conn->rate_key = kiln_rate_limit_key(limit, &address);
+    if (!kiln_rate_limit_enter(limit, conn->rate_key, kiln_clock_ns())) return KILN_RANK_SUSPECT;
+    return kiln_rate_limit_knows(limit, conn->rate_key) ? KILN_RANK_SPEAKS : KILN_RANK_SILENT;
 }
 
-void kiln_crowd_enter(kiln_conn *conn) {
+void kiln_strangers_enter(kiln_conn *conn) {
     kiln_loop *loop = conn->loop;
     const uint32_t most = conn->listen.strangers_max;
-    const uint32_t suspects = KILN_MAX(most / KILN_CROWD_SUSPECTS_SHARE, KILN_CROWD_PLACES_MIN);
+    const uint32_t suspects =
+        KILN_MAX(most / KILN_STRANGERS_SUSPECTS_SHARE, KILN_STRANGERS_PLACES_MIN);
     loop->stats.accepted++;
     conn->rank = rank_of(conn);
     loop->stats.over_rate += conn->rank == KILN_RANK_SUSPECT;
-    if (conn->rank == KILN_RANK_SUSPECT && loop->crowd[KILN_RANK_SUSPECT].count >= suspects)
-        drop_oldest(&loop->crowd[KILN_RANK_SUSPECT]);
-    else if (kiln_crowd_count(loop) >= most)
+    if (conn->rank == KILN_RANK_SUSPECT && loop->by_rank[KILN_RANK_SUSPECT].count >= suspects)
+        drop_oldest(&loop->by_rank[KILN_RANK_SUSPECT]);
+    else if (kiln_strangers_count(loop) >= most)
         drop_first(loop, KILN_RANK_SPEAKS);
     enlist(conn);
 }
 
-bool kiln_crowd_has_descriptor(kiln_loop *loop, const kiln_socket *socket) {
+bool kiln_strangers_has_descriptor(kiln_loop *loop, const kiln_socket *socket) {
     uv_os_fd_t fd = -1;
     if (uv_fileno(&socket->handle, &fd) != 0) return false;
     /* The system gives the lowest that is free. */
     return (uint64_t)fd < loop->descriptors_for_peers || drop_first(loop, KILN_RANK_SILENT);
 }
 
-void kiln_crowd_speaks(kiln_conn *conn) {
+void kiln_strangers_speaks(kiln_conn *conn) {
     if (conn->was_opened || conn->rank == KILN_RANK_SPEAKS) return;
-    kiln_crowd_leave(conn);
+    kiln_strangers_leave(conn);
     conn->rank = KILN_RANK_SPEAKS;
     enlist(conn);
 }
 
-void kiln_crowd_pass(kiln_conn *conn) {
-    kiln_crowd_leave(conn);
+void kiln_strangers_pass(kiln_conn *conn) {
+    kiln_strangers_leave(conn);
     conn->was_opened = true;
     enlist(conn);
     conn->loop->stats.welcomed++;
-    if (conn->gate_key) kiln_gate_pass(conn->loop->gate, conn->gate_key, kiln_clock_ns());
+    if (conn->rate_key)
+        kiln_rate_limit_pass(conn->loop->rate_limit, conn->rate_key, kiln_clock_ns());
 }
 
-void kiln_crowd_drop(kiln_loop *loop, const kiln_listen_options *options) {
+void kiln_strangers_drop(kiln_loop *loop, const kiln_listen_options *options) {
     for (int rank = 0; rank < KILN_RANK_COUNT; rank++)
-        for (kiln_conn *conn = loop->crowd[rank].oldest; conn; conn = conn->newer)
+        for (kiln_conn *conn = loop->by_rank[rank].oldest; conn; conn = conn->newer)
             if (conn->listen.boot == options->boot) /* each listener has a copy of its own */
                 kiln_conn_fail_telling(conn,
                                        KILN_ERROR(UNAVAILABLE, "nobody listens here any more"));
@@ -127,21 +130,21 @@ static void trim(void *context) {
 
 static void trimmed(void *context) { (void)context; }
 
-void kiln_crowd_turn(kiln_loop *loop) {
-    const uint32_t count = kiln_crowd_count(loop);
-    loop->crowd_most = KILN_MAX(loop->crowd_most, count);
+void kiln_strangers_turn(kiln_loop *loop) {
+    const uint32_t count = kiln_strangers_count(loop);
+    loop->strangers_most = KILN_MAX(loop->strangers_most, count);
     if (count > 0) return;
-    if (loop->crowd_most >= KILN_NET_CROWD) kiln_loop_work(loop, trim, trimmed, loop);
-    loop->crowd_most = 0;
+    if (loop->strangers_most >= KILN_NET_STRANGERS_TRIM) kiln_loop_work(loop, trim, trimmed, loop);
+    loop->strangers_most = 0;
 }
 
-void kiln_crowd_warn(kiln_loop *loop, const kiln_listen_options *options) {
+void kiln_strangers_warn(kiln_loop *loop, const kiln_listen_options *options) {
     const kiln_net_stats *now = &loop->stats, *told = &loop->told;
     const uint64_t lost = now->crowded_out + now->no_descriptor + now->accept_errors;
     const uint64_t lost_before = told->crowded_out + told->no_descriptor + told->accept_errors;
     const uint64_t now_ns = kiln_clock_ns();
-    if (!options->crowded || lost == lost_before ||
-        (loop->told_ns && now_ns - loop->told_ns < KILN_CROWD_WARN_NS))
+    if (!options->on_losses || lost == lost_before ||
+        (loop->told_ns && now_ns - loop->told_ns < KILN_STRANGERS_WARN_NS))
         return;
     const kiln_net_stats since = {
 #define X(name, doc) .name = now->name - told->name,
@@ -150,11 +153,11 @@ void kiln_crowd_warn(kiln_loop *loop, const kiln_listen_options *options) {
     };
     loop->told = *now;
     loop->told_ns = now_ns;
-    options->crowded(options->context, &since);
+    options->on_losses(options->context, &since);
 }
 
 void kiln_loop_net_stats(const kiln_loop *loop, kiln_net_stats *out_stats) {
     *out_stats = loop->stats;
-    out_stats->strangers = kiln_crowd_count(loop);
+    out_stats->strangers = kiln_strangers_count(loop);
     out_stats->known = loop->accepted.count;
 }

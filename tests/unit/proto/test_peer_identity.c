@@ -2,7 +2,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "proto/net/person.h"
+#include "proto/net/peer_identity.h"
 #include "tests/support/test.h"
 #include "tests/unit/proto/locked.h"
 #include "tests/unit/proto/raw.h"
@@ -21,7 +21,7 @@ static void a_user_has_the_name_in_passwd(void **state) {
         {0, "root"}, {1000, "ann"}, {1001, "last"}, {7, "uid-7"}, {4294967294u, "uid-4294967294"}};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
         char name[KILN_PERSON_MAX + 1];
-        kiln_person_name(passwd, row[i].uid, name);
+        kiln_peer_user_name(passwd, row[i].uid, name);
         assert_string_equal(name, row[i].name);
     }
 }
@@ -31,7 +31,7 @@ static void a_long_name_is_cut(void **state) {
     char text[200], name[KILN_PERSON_MAX + 1];
     memset(text, 'x', 100);
     memcpy(text + 100, ":x:5:", 6);
-    kiln_person_name(kiln_str_from(text), 5, name);
+    kiln_peer_user_name(kiln_str_from(text), 5, name);
     assert_int_equal(strlen(name), KILN_PERSON_MAX);
 }
 

@@ -22,21 +22,21 @@ static void add_time(kiln_turn_times *times, uint64_t ns, const char *handler) {
     times->handler = handler;
 }
 
-void kiln_turns_add(kiln_turns *turns, const kiln_turn *turn) {
-    add_time(&turns->wall, turn->wall_ns, turn->handler);
-    add_time(&turns->cpu, turn->cpu_ns, turn->cpu_handler ? turn->cpu_handler : turn->handler);
-    kiln_thread_work_max(&turns->most, &turn->work);
+void kiln_loop_times_add(kiln_loop_times *times, const kiln_turn *turn) {
+    add_time(&times->wall, turn->wall_ns, turn->handler);
+    add_time(&times->cpu, turn->cpu_ns, turn->cpu_handler ? turn->cpu_handler : turn->handler);
+    kiln_thread_work_max(&times->most, &turn->work);
 }
 
-void kiln_turns_note(kiln_turns *turns, const char *handler, uint64_t cpu_ns) {
+void kiln_loop_times_note(kiln_loop_times *times, const char *handler, uint64_t cpu_ns) {
     if (cpu_ns <= KILN_TURN_NS) return;
     uint32_t at = 0;
-    while (at < turns->slow_count && strcmp(turns->slow[at].handler, handler) != 0) at++;
-    if (at == turns->slow_count && at == KILN_TURN_SLOW_MAX) return;
-    if (at == turns->slow_count)
-        turns->slow[turns->slow_count++] = (kiln_turn_slow){.handler = handler};
-    turns->slow[at].count++;
-    turns->slow[at].max_ns = KILN_MAX(turns->slow[at].max_ns, cpu_ns);
+    while (at < times->slow_count && strcmp(times->slow[at].handler, handler) != 0) at++;
+    if (at == times->slow_count && at == KILN_TURN_SLOW_MAX) return;
+    if (at == times->slow_count)
+        times->slow[times->slow_count++] = (kiln_turn_slow){.handler = handler};
+    times->slow[at].count++;
+    times->slow[at].max_ns = KILN_MAX(times->slow[at].max_ns, cpu_ns);
 }
 
 bool kiln_turn_warns(kiln_turn_warner *warner, const kiln_turn *turn, uint64_t now_ns) {
@@ -85,42 +85,42 @@ static void print_most(uint64_t value, const char *name, const char *doc, kiln_s
                        name, doc, name, name, (unsigned long long)value);
 }
 
-void kiln_turns_print(const kiln_turns *turns, kiln_strbuf *out) {
-    print_times(&turns->wall, "kiln_loop_turn_seconds", "turns of the event loop, without waiting",
+void kiln_loop_times_print(const kiln_loop_times *times, kiln_strbuf *out) {
+    print_times(&times->wall, "kiln_loop_turn_seconds", "turns of the event loop, without waiting",
                 out);
-    print_times(&turns->cpu, "kiln_loop_turn_cpu_seconds", "the same in CPU time of its thread",
+    print_times(&times->cpu, "kiln_loop_turn_cpu_seconds", "the same in CPU time of its thread",
                 out);
-    print_most(turns->most.hashed_bytes, "hashed_bytes", "bytes hashed", out);
-    print_most(turns->most.squeezed_bytes, "compressed_bytes", "bytes compressed", out);
-    print_most(turns->most.rows, "rows", "rows walked", out);
-    print_most(turns->most.processes, "processes", "processes started", out);
+    print_most(times->most.hashed_bytes, "hashed_bytes", "bytes hashed", out);
+    print_most(times->most.compressed_bytes, "compressed_bytes", "bytes compressed", out);
+    print_most(times->most.rows, "rows", "rows walked", out);
+    print_most(times->most.processes, "processes", "processes started", out);
     kiln_strbuf_printf(out,
                        "# HELP kiln_loop_slow_total calls that took over %.3g ms of CPU\n"
                        "# TYPE kiln_loop_slow_total counter\n",
                        (double)KILN_TURN_NS / 1e6);
-    for (uint32_t i = 0; i < turns->slow_count; i++)
+    for (uint32_t i = 0; i < times->slow_count; i++)
         kiln_strbuf_printf(out, "kiln_loop_slow_total{handler=\"%s\"} %llu\n",
-                           turns->slow[i].handler, (unsigned long long)turns->slow[i].count);
+                           times->slow[i].handler, (unsigned long long)times->slow[i].count);
 }
 
-void kiln_turns_summary(const kiln_turns *turns, kiln_strbuf *out) {
+void kiln_loop_times_summary(const kiln_loop_times *times, kiln_strbuf *out) {
     uint64_t slow = 0;
     for (uint32_t i = 0; i < KILN_TURN_BUCKETS; i++)
         if (i > 0 && kiln_turn_bound_s[i - 1] * 1e9 >= (double)KILN_TURN_NS)
-            slow += turns->wall.bucket[i];
+            slow += times->wall.bucket[i];
     kiln_strbuf_printf(
         out,
         "%llu turns of the loop, %llu over %.3g ms; longest %.2f ms (%s), of CPU %.2f ms (%s), "
         "hashed %llu bytes, compressed %llu, walked %llu rows, started %llu processes",
-        (unsigned long long)turns->wall.count, (unsigned long long)slow, (double)KILN_TURN_NS / 1e6,
-        (double)turns->wall.max_ns / 1e6, turns->wall.handler ? turns->wall.handler : "-",
-        (double)turns->cpu.max_ns / 1e6, turns->cpu.handler ? turns->cpu.handler : "-",
-        (unsigned long long)turns->most.hashed_bytes,
-        (unsigned long long)turns->most.squeezed_bytes, (unsigned long long)turns->most.rows,
-        (unsigned long long)turns->most.processes);
-    for (uint32_t i = 0; i < turns->slow_count; i++)
+        (unsigned long long)times->wall.count, (unsigned long long)slow, (double)KILN_TURN_NS / 1e6,
+        (double)times->wall.max_ns / 1e6, times->wall.handler ? times->wall.handler : "-",
+        (double)times->cpu.max_ns / 1e6, times->cpu.handler ? times->cpu.handler : "-",
+        (unsigned long long)times->most.hashed_bytes,
+        (unsigned long long)times->most.compressed_bytes, (unsigned long long)times->most.rows,
+        (unsigned long long)times->most.processes);
+    for (uint32_t i = 0; i < times->slow_count; i++)
         kiln_strbuf_printf(out, "%s%s (%llu, longest %.2f ms)",
-                           i ? ", " : "; over in CPU: ", turns->slow[i].handler,
-                           (unsigned long long)turns->slow[i].count,
-                           (double)turns->slow[i].max_ns / 1e6);
+                           i ? ", " : "; over in CPU: ", times->slow[i].handler,
+                           (unsigned long long)times->slow[i].count,
+                           (double)times->slow[i].max_ns / 1e6);
 }

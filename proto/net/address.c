@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/rand.h"
-#include "proto/net/internal.h"
+#include "proto/net.h"
 
 #define WEB_PREFIX "ws:"
 #define UNIX_PATH_MAX (sizeof((struct sockaddr_un *)0)->sun_path - 1)

@@ -1,8 +1,9 @@
-/* A blob that comes in, on its way to the store: the loop hands over bytes, the pool writes and
- * hashes them. One piece of work is under way at a time; what comes meanwhile is the next. */
+#include "proto/net/blob_sink.h"
+
 #include "base/alloc.h"
 #include "base/check.h"
-#include "proto/net/internal.h"
+#include "proto/net/blob_store.h"
+#include "proto/net/event_loop.h"
 
 struct kiln_blob_sink {
     kiln_loop *loop;

@@ -1,11 +1,13 @@
-/* A blob that goes out: the pool reads and compresses a piece ahead of what the loop sends. */
+#include "proto/net/blob_source.h"
+
 #include <errno.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "proto/net/blob_store.h"
 #include "proto/net/compression.h"
-#include "proto/net/internal.h"
+#include "proto/net/event_loop.h"
 
 #define PIECE_FRAMES 2u
 #define PIECE_BYTES (PIECE_FRAMES * KILN_FRAME_DATA_MAX)

@@ -1,8 +1,9 @@
-/* Blobs as files: FOLDER/<SHA-256>. They come under another name and are renamed when they are
- * whole and right, so that a file with a digest for a name never lies. */
+#include "proto/net/blob_store.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -16,7 +17,6 @@
 #include "base/file.h"
 #include "base/map.h"
 #include "base/vec.h"
-#include "proto/net/internal.h"
 
 #define HALF_PREFIX \
     "half-" /* half-DIGEST: locked by who writes it, kept when a transfer breaks off */

@@ -16,7 +16,11 @@
 #include "base/fail.h"
 #include "base/file.h"
 #include "base/vec.h"
-#include "proto/net/internal.h"
+#include "proto/net/blob_sink.h"
+#include "proto/net/blob_source.h"
+#include "proto/net/blob_store.h"
+#include "proto/net/blobs.h"
+#include "proto/net/conn.h"
 
 #define TRANSFERS_MAX 64u                 /* that a peer may have open towards us */
 #define UNWRITTEN_MAX ((uint64_t)8 << 20) /* bytes of one peer that wait for our disk */
@@ -200,9 +204,7 @@ static bool may_put(const kiln_blobs *blobs) {
     return count < TRANSFERS_MAX;
 }
 
-bool kiln_blobs_is_sending(const kiln_blobs *blobs) { return blobs->out.count > 0; }
-
-void kiln_blobs_drained(kiln_blobs *blobs) {
+static void send_more(kiln_blobs *blobs) {
     uint32_t idle = 0; /* transfers in a row that had nothing to send */
     while (blobs->out.count && idle < blobs->out.count &&
            kiln_conn_queued_bytes(blobs->conn) < KILN_NET_BLOB_WINDOW) {
@@ -237,7 +239,7 @@ static void on_source(void *context, kiln_status status) {
         if (transfer->offset >= size_of(transfer)) transfer->offset = 0;
         begin_sending(blobs, transfer);
     }
-    kiln_blobs_drained(blobs);
+    send_more(blobs);
 }
 
 static outgoing *add_outgoing(kiln_blobs *blobs, uint32_t stream, const kiln_digest *digest) {
@@ -508,7 +510,7 @@ static void on_missing(kiln_blobs *blobs, const kiln_message *message) {
     uint64_t half = missing->have_bytes.count ? missing->have_bytes.item[0] : 0;
     transfer->offset = half < size_of(transfer) ? half : 0;
     transfer->wanted = true;
-    kiln_blobs_drained(blobs);
+    send_more(blobs);
 }
 
 /* Blobs that the peer puts and has not ended: those that are taken, or those that were refused. */
@@ -583,14 +585,14 @@ static void on_window(kiln_blobs *blobs, const kiln_message *message) {
                         KILN_ERROR(DATA_LOSS, "more credit on stream %u than a stream may have",
                                    message->stream));
     else
-        kiln_blobs_drained(blobs);
+        send_more(blobs);
 }
 
 static void on_ok(kiln_blobs *blobs, const kiln_message *message) {
     outgoing *transfer = find_outgoing(blobs, message->stream);
     if (!transfer || transfer->is_reply) return;
     end_outgoing(blobs, transfer, KILN_OK);
-    kiln_blobs_drained(blobs); /* its turn is another's */
+    send_more(blobs); /* its turn is another's */
 }
 
 /* An ERROR on a stream of ours ends the transfer; any other is somebody else's. */
@@ -603,7 +605,7 @@ static bool on_error(kiln_blobs *blobs, const kiln_message *message) {
         end_outgoing(blobs, sending, kiln_status_from_error(&message->error));
     else if (receiving)
         end_incoming(blobs, receiving, kiln_status_from_error(&message->error));
-    if (sending) kiln_blobs_drained(blobs); /* its turn is another's */
+    if (sending) send_more(blobs); /* its turn is another's */
     return sending || receiving;
 }
 
@@ -625,21 +627,9 @@ bool kiln_blobs_message(kiln_blobs *blobs, const kiln_message *message) {
 
 /* ---- Life ---- */
 
-kiln_blobs *kiln_blobs_attach(kiln_conn *conn, kiln_blob_store *store) {
-    kiln_blobs *blobs = kiln_alloc(sizeof *blobs);
-    blobs->conn = conn;
-    blobs->store = store;
-    blobs->timer = kiln_timer_create(kiln_conn_loop(conn), deliver_ready, blobs);
-    kiln_conn_set_blobs(conn, blobs);
-    return blobs;
-}
+static bool is_sending(const kiln_blobs *blobs) { return blobs->out.count > 0; }
 
-void kiln_blobs_set_guard(kiln_blobs *blobs, const kiln_blob_guard *guard, void *context) {
-    blobs->guard = guard;
-    blobs->guard_context = context;
-}
-
-void kiln_blobs_destroy(kiln_blobs *blobs) {
+static void destroy(kiln_blobs *blobs) {
     for (uint32_t i = 0; i < blobs->asked.count; i++) blobs->asked.data[i]->blobs = NULL;
     while (blobs->out.count)
         end_outgoing(blobs, blobs->out.data[0], KILN_ERROR(UNAVAILABLE, "the connection closed"));
@@ -652,4 +642,19 @@ void kiln_blobs_destroy(kiln_blobs *blobs) {
     kiln_vec_deinit(&blobs->out);
     kiln_vec_deinit(&blobs->in);
     kiln_free(blobs);
+}
+
+kiln_blobs *kiln_blobs_attach(kiln_conn *conn, kiln_blob_store *store) {
+    static const kiln_blob_events events = {is_sending, send_more, destroy};
+    kiln_blobs *blobs = kiln_alloc(sizeof *blobs);
+    blobs->conn = conn;
+    blobs->store = store;
+    blobs->timer = kiln_timer_create(kiln_conn_loop(conn), deliver_ready, blobs);
+    kiln_conn_set_blobs(conn, blobs, &events);
+    return blobs;
+}
+
+void kiln_blobs_set_guard(kiln_blobs *blobs, const kiln_blob_guard *guard, void *context) {
+    blobs->guard = guard;
+    blobs->guard_context = context;
 }

@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "base/rand.h"
+#include "proto/net/keyring.h"
+#include "proto/net/peer_identity.h"
 
 void kiln_prove(const uint8_t token[KILN_TOKEN_BYTES], kiln_prover who,
                 const kiln_proof_terms *terms, kiln_digest *out_proof) {

@@ -1,22 +1,14 @@
-/* One connection: bytes to frames to messages, the bounded output queue, its end. */
+#include "proto/net/conn.h"
+
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/check.h"
-#include "base/clock.h"
-#include "base/fail.h"
 #include "base/log.h"
 #include "proto/net/compression.h"
-#include "proto/net/conn.h"
-#include "proto/net/key_rotation.h"
-#include "proto/net/read_scheduler.h"
-#include "proto/net/stranger_limit.h"
+#include "proto/net/loop_state.h"
 
-#define FLUSH_NS                                                                                  \
-    UINT64_C(1000000000)               /* time a closing connection has to get its last words out \
-                                        */
-#define HELLO_BYTES_MAX ((size_t)4096) /* what an unknown peer may make us keep */
-
+#define FLUSH_NS UINT64_C(1000000000)  /* for the last words of a connection that closes */
 #define SECRET_BYTES_MAX ((size_t)256) /* of a frame with one */
 #define GATHER_MAX ((size_t)64 << 10)  /* pending bytes that do not wait for the turn's end */
 
@@ -39,26 +31,26 @@ static void turned_away(kiln_conn *conn) {
     }
     kiln_log(KILN_LOG_DEBUG, "%s was turned away: %s", conn->peer.address,
              kiln_status_text(conn->why));
-    conn->loop->stats.refused++;
+    conn->loop->conns.stats.refused++;
     if (conn->listen.refused) conn->listen.refused(conn->context, &conn->peer, conn->why);
 }
 
 static void forget_unwritten(kiln_conn *conn) {
-    for (uint32_t i = 0; conn->unwritten && i < conn->loop->unwritten.count; i++)
-        if (conn->loop->unwritten.data[i] == conn) conn->loop->unwritten.data[i] = NULL;
+    for (uint32_t i = 0; conn->unwritten && i < conn->loop->conns.unwritten.count; i++)
+        if (conn->loop->conns.unwritten.data[i] == conn) conn->loop->conns.unwritten.data[i] = NULL;
     kiln_strbuf_deinit(&conn->pending);
 }
 
 void kiln_conn_release(kiln_conn *conn) {
-    if (conn->blobs) kiln_blobs_destroy(conn->blobs);
+    if (conn->blobs) conn->blob_events->closed(conn->blobs);
     conn->blobs = NULL;
     KILN_CHECK(conn->why != NULL);
     if (conn->dialled || conn->was_opened)
         conn->handler->closed(conn->context, conn, conn->why);
     else
         turned_away(conn);
-    if (!conn->dialled) kiln_strangers_leave(conn);
-    kiln_key_rotation_forget(conn);
+    if (!conn->dialled) kiln_conn_delist(conn);
+    if (conn->key_taking) conn->key_taking->conn = NULL;
     kiln_tls_destroy(conn->tls);
     kiln_ws_destroy(conn->web);
     if (conn->shown) explicit_bzero(&conn->shown->key, sizeof conn->shown->key);
@@ -189,21 +181,20 @@ static void on_written(uv_write_t *uv, int status) {
     else if (conn->state == KILN_CONN_FLUSHING && conn->queued_bytes == 0)
         close_now(conn);
     else if (conn->state == KILN_CONN_OPEN && conn->blobs)
-        kiln_blobs_drained(conn->blobs);
+        conn->blob_events->drained(conn->blobs);
     kiln_loop_leave(loop, entered_ns);
 }
 
 /* What the system takes at once needs no request, and the loop no turn to end it. Who sends blobs
  * wants that turn, to go on; an error is met again by the request. */
 static size_t write_at_once(kiln_conn *conn, kiln_str bytes) {
-    if (conn->blobs && kiln_blobs_is_sending(conn->blobs)) return 0;
+    if (conn->blobs && conn->blob_events->is_sending(conn->blobs)) return 0;
     uv_buf_t buffer = uv_buf_init((char *)(uintptr_t)bytes.data, (unsigned)bytes.size);
     int written = uv_try_write(&conn->socket->stream, &buffer, 1);
     return written > 0 ? (size_t)written : 0;
 }
 
-/* A peer that does not read is let go. */
-static kiln_status too_slow(const kiln_conn *conn) {
+kiln_status kiln_conn_too_slow(const kiln_conn *conn) {
     return KILN_ERROR(RESOURCE_EXHAUSTED, "the peer reads too slowly: %zu bytes wait for it",
                       conn->queued_bytes);
 }
@@ -217,7 +208,7 @@ void kiln_conn_put_raw(kiln_conn *conn, kiln_strbuf *bytes) {
     }
     if (conn->queued_bytes > KILN_NET_QUEUE_MAX) { /* what TLS answers is posted by nobody */
         kiln_strbuf_deinit(bytes);
-        kiln_conn_fail(conn, too_slow(conn));
+        kiln_conn_fail(conn, kiln_conn_too_slow(conn));
         return;
     }
     write_request *request = kiln_alloc(sizeof *request);
@@ -260,33 +251,33 @@ static void flush(kiln_conn *conn) {
 
 void kiln_conns_flush(kiln_loop *loop) {
     uint32_t done = 0;
-    for (size_t bytes = 0; done < loop->unwritten.count && done < KILN_NET_WRITES_AT_ONCE &&
+    for (size_t bytes = 0; done < loop->conns.unwritten.count && done < KILN_NET_WRITES_AT_ONCE &&
                            bytes < KILN_NET_WRITE_BYTES_AT_ONCE;
          done++) {
-        kiln_conn *conn = loop->unwritten.data[done];
+        kiln_conn *conn = loop->conns.unwritten.data[done];
         if (!conn) continue; /* it went away */
         bytes += conn->pending.size;
         conn->unwritten = false;
         flush(conn);
     }
     if (done == 0) return;
-    loop->unwritten.count -= done;
-    memmove(loop->unwritten.data, loop->unwritten.data + done,
-            loop->unwritten.count * sizeof *loop->unwritten.data);
-    if (loop->unwritten.count > 0) kiln_loop_hurry(loop);
+    loop->conns.unwritten.count -= done;
+    memmove(loop->conns.unwritten.data, loop->conns.unwritten.data + done,
+            loop->conns.unwritten.count * sizeof *loop->conns.unwritten.data);
+    if (loop->conns.unwritten.count > 0) kiln_loop_hurry(loop);
 }
 
 /* Sends a frame (and empties it) at the end of this turn. */
 static void post(kiln_conn *conn, kiln_strbuf *frame) {
     if (conn->state != KILN_CONN_HANDSHAKE && conn->state != KILN_CONN_OPEN) return;
     if (conn->queued_bytes + frame->size > KILN_NET_QUEUE_MAX) {
-        kiln_conn_fail(conn, too_slow(conn));
+        kiln_conn_fail(conn, kiln_conn_too_slow(conn));
         return;
     }
     if (conn->tls && !kiln_tls_ready(conn->tls)) return; /* nothing to say in the clear */
     if (conn->web && !kiln_ws_ready(conn->web)) return;
     conn->queued_bytes += frame->size;
-    if (!conn->unwritten) kiln_vec_push(&conn->loop->unwritten, conn);
+    if (!conn->unwritten) kiln_vec_push(&conn->loop->conns.unwritten, conn);
     conn->unwritten = true;
     if (conn->pending.size == 0) {
         conn->pending = *frame;
@@ -303,8 +294,8 @@ bool kiln_conn_takes_compressed(const kiln_conn *conn) { return conn->features &
 static void compress(const kiln_conn *conn, kiln_strbuf *bytes) {
     kiln_strbuf body = {0}, shorter = {0};
     if (!kiln_conn_takes_compressed(conn) || bytes->size < KILN_COMPRESSION_MIN) return;
-    if (bytes->size > conn->loop->compress_left) return; /* the turn has had enough */
-    conn->loop->compress_left -= bytes->size;
+    if (bytes->size > conn->loop->conns.compress_left) return; /* the turn has had enough */
+    conn->loop->conns.compress_left -= bytes->size;
     kiln_frame frame = kiln_frame_of(kiln_strbuf_view(bytes));
     if (kiln_compress(frame.body, &body)) {
         kiln_frame_write(&shorter, frame.type, frame.flags | KILN_FRAME_ZSTD, frame.stream,
@@ -339,7 +330,7 @@ kiln_status kiln_conn_put_secret(kiln_conn *conn, const kiln_message *message) {
     return st;
 }
 
-static kiln_status check_version(const kiln_conn *conn, kiln_message_type type) {
+kiln_status kiln_conn_check_version(const kiln_conn *conn, kiln_message_type type) {
     if (kiln_message_since(type) <= conn->version) return KILN_OK;
     return KILN_ERROR(UNIMPLEMENTED,
                       "%s is not in version %u of the protocol, which is spoken here",
@@ -348,7 +339,7 @@ static kiln_status check_version(const kiln_conn *conn, kiln_message_type type) 
 
 kiln_status kiln_conn_send(kiln_conn *conn, const kiln_message *message) {
     if (conn->state != KILN_CONN_OPEN) return KILN_OK;
-    kiln_status st = check_version(conn, message->type);
+    kiln_status st = kiln_conn_check_version(conn, message->type);
     return st ? st : kiln_conn_put(conn, message);
 }
 
@@ -365,155 +356,7 @@ void kiln_conn_send_data(kiln_conn *conn, uint32_t stream, kiln_str bytes, kiln_
 
 /* ---- Input ---- */
 
-static void refuse(kiln_conn *conn, uint32_t stream, kiln_status why) {
-    kiln_message error = kiln_message_from_status(why, stream, &conn->loop->message);
-    kiln_status_free(why);
-    kiln_status st = kiln_conn_put(conn, &error);
-    if (st) kiln_conn_fail(conn, st);
-}
-
-static void on_open_message(kiln_conn *conn, const kiln_message *message) {
-    kiln_status st = check_version(conn, message->type);
-    if (!st && !kiln_message_may_send(message->type, conn->peer.role))
-        st = KILN_ERROR(PERMISSION_DENIED, "a %s may not send %s",
-                        kiln_peer_role_name(conn->peer.role), kiln_message_name(message->type));
-    if (st) {
-        refuse(conn, message->stream, st);
-        return;
-    }
-    if (conn->blobs && kiln_blobs_message(conn->blobs, message)) return;
-    if (kiln_key_rotation_message(conn, message)) return;
-    if (message->type == KILN_MSG_ERROR && message->stream == 0) {
-        kiln_status_free(conn->last_words);
-        conn->last_words = kiln_status_from_error(&message->error);
-    }
-    conn->handler->message(conn->context, conn, message);
-}
-
-/* `*frame` as it was before it was compressed; the body then lies in the loop. */
-static kiln_status decompress(kiln_conn *conn, kiln_frame *frame) {
-    if (!(frame->flags & KILN_FRAME_ZSTD)) return KILN_OK;
-    if (!(conn->features & KILN_WIRE_ZSTD))
-        return KILN_ERROR(DATA_LOSS, "a compressed frame, which was not agreed on");
-    kiln_strbuf *body = &conn->loop->body;
-    kiln_strbuf_reset(body);
-    kiln_status st = kiln_decompress(frame->body, kiln_frame_body_max(frame->type), body);
-    frame->body = kiln_strbuf_view(body);
-    return st;
-}
-
-/* For the times of the loop. */
-static const char *name_of(const kiln_frame *frame) {
-    const char *name = kiln_message_name(frame->type);
-    return name ? name : frame->type == KILN_MSG_DATA ? "DATA" : "an unknown message";
-}
-
-static void on_frame(kiln_conn *conn, kiln_frame *frame) {
-    conn->loop->handler = name_of(frame);
-    kiln_status st = decompress(conn, frame);
-    if (st) {
-        kiln_conn_fail_telling(conn, st);
-        return;
-    }
-    if (frame->type == KILN_MSG_DATA) {
-        if (conn->state != KILN_CONN_OPEN || !conn->blobs)
-            st = KILN_ERROR(DATA_LOSS, "DATA that nobody asked for");
-        else
-            st = kiln_blobs_data(conn->blobs, frame->stream, frame->body,
-                                 frame->flags & KILN_FRAME_END);
-        if (st) kiln_conn_fail_telling(conn, st);
-        return;
-    }
-    kiln_message message;
-    kiln_arena_reset(&conn->loop->message);
-    st = kiln_message_decode(frame->type, frame->stream, frame->body, &conn->loop->message,
-                             &message);
-    if (kiln_status_code(st) == KILN_UNIMPLEMENTED && conn->state == KILN_CONN_OPEN)
-        refuse(conn, frame->stream, st);
-    else if (st)
-        kiln_conn_fail_telling(conn, st);
-    else if (conn->state == KILN_CONN_OPEN)
-        on_open_message(conn, &message);
-    else
-        kiln_handshake_message(conn, &message);
-}
-
-static void on_plain(kiln_conn *conn, kiln_str input) {
-    while (conn->state == KILN_CONN_HANDSHAKE || conn->state == KILN_CONN_OPEN) {
-        kiln_frame frame;
-        bool ready = false;
-        kiln_status st = kiln_frame_read(&conn->reader, &input, &frame, &ready);
-        if (!st && conn->state == KILN_CONN_HANDSHAKE && conn->reader.need > HELLO_BYTES_MAX)
-            st = KILN_ERROR(DATA_LOSS, "a HELLO of %zu bytes", conn->reader.need);
-        if (st)
-            kiln_conn_fail_telling(conn, st);
-        else if (ready)
-            on_frame(conn, &frame);
-        if (st || !ready) return;
-    }
-}
-
-static void on_cipher(kiln_conn *conn, kiln_str input) {
-    kiln_strbuf *plain = &conn->loop->plain, reply = {0};
-    bool was_ready = kiln_tls_ready(conn->tls);
-    kiln_strbuf_reset(plain);
-    kiln_status st = kiln_tls_receive(conn->tls, input, plain, &reply);
-    if (reply.size) kiln_conn_put_raw(conn, &reply);
-    kiln_strbuf_deinit(&reply);
-    if (st) {
-        kiln_conn_fail(conn, st);
-        return;
-    }
-    if (!kiln_tls_ready(conn->tls)) kiln_fail_pass(KILN_FAIL_TLS_HALF);
-    if (!was_ready && kiln_tls_ready(conn->tls)) kiln_handshake_secured(conn);
-    on_plain(conn, kiln_strbuf_view(plain));
-}
-
-static void on_web(kiln_conn *conn, kiln_str input) {
-    kiln_strbuf *plain = &conn->loop->plain, reply = {0};
-    kiln_strbuf_reset(plain);
-    kiln_status st = kiln_ws_receive(conn->web, input, plain, &reply);
-    if (reply.size) kiln_conn_put_raw(conn, &reply);
-    kiln_strbuf_deinit(&reply);
-    if (!st && conn->state == KILN_CONN_HANDSHAKE && conn->queued_bytes > KILN_NET_STRANGER_BYTES)
-        st = too_slow(conn); /* a stranger's pings are answered before it is known */
-    if (st)
-        kiln_conn_fail(conn, st);
-    else
-        on_plain(conn, kiln_strbuf_view(plain));
-}
-
-static void on_bytes(kiln_conn *conn, kiln_str input) {
-    if (!conn->heard && !conn->dialled) {
-        kiln_strangers_speaks(conn);
-        kiln_handshake_recognise(conn, input);
-    }
-    conn->heard = true;
-    if (conn->state == KILN_CONN_CLOSED) return;
-    if (conn->tls)
-        on_cipher(conn, input);
-    else if (conn->web)
-        on_web(conn, input);
-    else
-        on_plain(conn, input);
-}
-
-void kiln_conn_take(kiln_conn *conn, kiln_str bytes, int uv_code) {
-    conn->received_bytes += bytes.size;
-    if (bytes.size) {
-        on_bytes(conn, bytes);
-        return;
-    }
-    kiln_status why = conn->last_words;
-    conn->last_words = NULL;
-    if (!why && uv_code)
-        why = kiln_net_error(uv_code, "reading from the peer");
-    else if (!why)
-        why = KILN_ERROR(UNAVAILABLE, "the peer closed the connection");
-    kiln_conn_fail(conn, why);
-}
-
-static void go_on_reading(kiln_conn *conn) {
+void kiln_conn_read(kiln_conn *conn) {
     kiln_status st = kiln_read_scheduler_add(conn);
     if (st) kiln_conn_fail(conn, st);
 }
@@ -524,15 +367,61 @@ void kiln_conn_pause(kiln_conn *conn, bool pause) {
     if (pause)
         kiln_read_scheduler_remove(conn);
     else
-        go_on_reading(conn);
+        kiln_conn_read(conn);
+}
+
+/* ---- Lists ---- */
+
+static kiln_conn_list *list_of(kiln_conn *conn) {
+    kiln_conns *conns = &conn->loop->conns;
+    return conn->was_opened ? &conns->accepted : &conns->by_rank[conn->rank];
+}
+
+void kiln_conn_delist(kiln_conn *conn) {
+    kiln_conn_list *list = list_of(conn);
+    *(conn->older ? &conn->older->newer : &list->oldest) = conn->newer;
+    *(conn->newer ? &conn->newer->older : &list->newest) = conn->older;
+    conn->older = conn->newer = NULL;
+    list->count--;
+}
+
+void kiln_conn_enlist(kiln_conn *conn) {
+    kiln_conn_list *list = list_of(conn);
+    conn->older = list->newest;
+    *(conn->older ? &conn->older->newer : &list->oldest) = conn;
+    list->newest = conn;
+    list->count++;
 }
 
 /* ---- Making one ---- */
 
+kiln_status kiln_loop_tls(kiln_loop *loop, kiln_tls_context **out_context) {
+    kiln_status st = loop->conns.tls ? KILN_OK : kiln_tls_context_create(&loop->conns.tls);
+    if (!st) *out_context = loop->conns.tls;
+    return st;
+}
+
+kiln_socket *kiln_socket_create(kiln_loop *loop, bool is_unix) {
+    kiln_socket *socket = kiln_alloc(sizeof *socket);
+    int code =
+        is_unix ? uv_pipe_init(&loop->uv, &socket->pipe, 0) : uv_tcp_init(&loop->uv, &socket->tcp);
+    KILN_CHECK(code == 0);
+    return socket;
+}
+
+static void free_socket(uv_handle_t *handle) { kiln_free(handle); }
+
+void kiln_socket_close(kiln_socket *socket) { uv_close(&socket->handle, free_socket); }
+
+void kiln_conn_set_socket(kiln_conn *conn, kiln_socket *socket) {
+    conn->socket = socket;
+    socket->handle.data = conn;
+}
+
 kiln_conn *kiln_conn_make(kiln_loop *loop, const kiln_conn_handler *handler, void *context) {
     kiln_conn *conn = kiln_alloc(sizeof *conn);
     conn->loop = loop;
-    conn->id = ++loop->last_conn_id;
+    conn->id = ++loop->conns.last_id;
     conn->peer.uid = KILN_UID_UNKNOWN;
     conn->handler = handler;
     conn->context = context;
@@ -541,16 +430,9 @@ kiln_conn *kiln_conn_make(kiln_loop *loop, const kiln_conn_handler *handler, voi
     return conn;
 }
 
-void kiln_conn_start(kiln_conn *conn) {
-    conn->state = KILN_CONN_HANDSHAKE;
-    kiln_timer_start(conn->timer, KILN_NET_HANDSHAKE_NS);
-    if (conn->socket->handle.type == UV_TCP) {
-        uv_tcp_nodelay(&conn->socket->tcp, 1);
-        uv_tcp_keepalive(&conn->socket->tcp, 1, 30);
-    }
-    kiln_conn_learn_address(conn);
-    go_on_reading(conn);
-    if (conn->state == KILN_CONN_HANDSHAKE) kiln_handshake_greet(conn);
+const kiln_key *kiln_conn_key(const kiln_conn *conn) {
+    if (conn->tls) return kiln_tls_key(conn->tls);
+    return conn->shown && conn->shown->is_proven ? &conn->shown->key : NULL;
 }
 
 void kiln_conn_set_user(kiln_conn *conn, void *user) { conn->user = user; }
@@ -578,7 +460,8 @@ uint64_t kiln_conn_wire_bytes(const kiln_conn *conn) {
 
 kiln_loop *kiln_conn_loop(kiln_conn *conn) { return conn->loop; }
 
-void kiln_conn_set_blobs(kiln_conn *conn, kiln_blobs *blobs) {
+void kiln_conn_set_blobs(kiln_conn *conn, kiln_blobs *blobs, const kiln_blob_events *events) {
     KILN_CHECK(conn->blobs == NULL);
     conn->blobs = blobs;
+    conn->blob_events = events;
 }

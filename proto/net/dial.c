@@ -1,34 +1,19 @@
-/* How a connection is made: by dialling, or taken from a listener. */
+/* Dialling: how a program connects to a tracker. */
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/check.h"
-#include "proto/net/conn.h"
-#include "proto/net/stranger_limit.h"
-
-void kiln_conn_accept(kiln_loop *loop, const kiln_listen_options *options, kiln_socket *socket) {
-    kiln_conn *conn = kiln_conn_make(loop, options->handler, options->context);
-    conn->listen = *options;
-    if (options->address.is_web) conn->web = kiln_ws_accept(options->origins);
-    conn->next_stream = 2;
-    conn->socket = socket;
-    socket->handle.data = conn;
-    kiln_strangers_enter(conn);
-    kiln_conn_start(conn);
-}
+#include "proto/net/handshake.h"
+#include "proto/net/loop_state.h"
 
 static void try_next(kiln_conn *conn, int last_code);
-
-static void free_socket(uv_handle_t *handle) { kiln_free(handle); }
 
 static void on_connected(uv_connect_t *connect, int code) {
     kiln_conn *conn = connect->data;
     if (conn->state == KILN_CONN_CLOSED) return;
     if (code == 0) {
-        kiln_conn_start(conn);
+        kiln_handshake_start(conn);
         return;
     }
-    uv_close(&conn->socket->handle, free_socket);
+    kiln_socket_close(conn->socket);
     conn->socket = NULL;
     try_next(conn, code);
 }
@@ -51,9 +36,7 @@ static void try_next(kiln_conn *conn, int last_code) {
         return;
     }
     conn->next_address = address->ai_next;
-    conn->socket = kiln_alloc(sizeof *conn->socket);
-    KILN_CHECK(uv_tcp_init(&conn->loop->uv, &conn->socket->tcp) == 0);
-    conn->socket->handle.data = conn;
+    kiln_conn_set_socket(conn, kiln_socket_create(conn->loop, false));
     conn->connect.data = conn;
     int code = uv_tcp_connect(&conn->connect, &conn->socket->tcp, address->ai_addr, on_connected);
     if (code) on_connected(&conn->connect, code);
@@ -83,9 +66,7 @@ static void dial_tcp(kiln_conn *conn) {
 }
 
 static void dial_unix(kiln_conn *conn) {
-    conn->socket = kiln_alloc(sizeof *conn->socket);
-    KILN_CHECK(uv_pipe_init(&conn->loop->uv, &conn->socket->pipe, 0) == 0);
-    conn->socket->handle.data = conn;
+    kiln_conn_set_socket(conn, kiln_socket_create(conn->loop, true));
     conn->connect.data = conn;
     if (conn->dial.socket_fd > 0)
         on_connected(&conn->connect,

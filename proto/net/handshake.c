@@ -1,21 +1,14 @@
-/* The handshake: who is at the other end, and whether it may be. */
-#include <arpa/inet.h>
+#include "proto/net/handshake.h"
+
 #include <string.h>
 
-#include "base/check.h"
 #include "base/clock.h"
 #include "proto/net/challenge.h"
 #include "proto/net/compression.h"
-#include "proto/net/conn.h"
 #include "proto/net/key_rotation.h"
+#include "proto/net/keyring.h"
+#include "proto/net/loop_state.h"
 #include "proto/net/peer_identity.h"
-#include "proto/net/read_scheduler.h"
-#include "proto/net/stranger_limit.h"
-
-const kiln_key *kiln_conn_key(const kiln_conn *conn) {
-    if (conn->tls) return kiln_tls_key(conn->tls);
-    return conn->shown && conn->shown->is_proven ? &conn->shown->key : NULL;
-}
 
 /* UNAUTHENTICATED: the key that the peer has proven is gone meanwhile, or has another secret. */
 static kiln_status check_in_force(const kiln_conn *conn) {
@@ -29,7 +22,7 @@ static kiln_status check_in_force(const kiln_conn *conn) {
 }
 
 void kiln_handshake_check_keys(kiln_loop *loop, const kiln_keyring *ring) {
-    for (kiln_conn *conn = loop->accepted.oldest, *next; conn; conn = next) {
+    for (kiln_conn *conn = loop->conns.accepted.oldest, *next; conn; conn = next) {
         next = conn->newer;
         if (conn->listen.keyring != ring || !kiln_conn_key(conn)) continue;
         kiln_status st = check_in_force(conn);
@@ -37,50 +30,6 @@ void kiln_handshake_check_keys(kiln_loop *loop, const kiln_keyring *ring) {
             kiln_conn_fail_telling(conn, st);
         else
             kiln_key_rotation_offer(conn);
-    }
-}
-
-/* ---- Where it is ---- */
-
-static bool is_loopback(const struct sockaddr_storage *address) {
-    if (address->ss_family == AF_INET) {
-        struct sockaddr_in v4;
-        memcpy(&v4, address, sizeof v4);
-        return ntohl(v4.sin_addr.s_addr) >> 24 == 127;
-    }
-    static const uint8_t mapped[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127};
-    struct sockaddr_in6 v6;
-    memcpy(&v6, address, sizeof v6);
-    return memcmp(&v6.sin6_addr, &in6addr_loopback, sizeof in6addr_loopback) == 0 ||
-           memcmp(&v6.sin6_addr, mapped, sizeof mapped) == 0;
-}
-
-static void set_address_text(kiln_peer *peer, const char *text) {
-    kiln_str cut = kiln_str_slice(kiln_str_from(text), 0, sizeof peer->address - 1);
-    memcpy(peer->address, cut.data, cut.size);
-}
-
-void kiln_peer_set_address(kiln_peer *peer, const struct sockaddr_storage *address) {
-    char host[INET6_ADDRSTRLEN] = "?";
-    kiln_strbuf text = {0};
-    struct sockaddr_in v4; /* the port lies in the same place in both kinds */
-    memcpy(&v4, address, sizeof v4);
-    uv_ip_name((const struct sockaddr *)address, host, sizeof host);
-    kiln_strbuf_printf(&text, address->ss_family == AF_INET6 ? "[%s]:%u" : "%s:%u", host,
-                       ntohs(v4.sin_port));
-    set_address_text(peer, text.data);
-    peer->is_loopback = is_loopback(address);
-    kiln_strbuf_deinit(&text);
-}
-
-void kiln_conn_learn_address(kiln_conn *conn) {
-    struct sockaddr_storage address = {0};
-    int size = sizeof address;
-    if (conn->socket->handle.type != UV_TCP) {
-        conn->peer.is_loopback = true;
-        set_address_text(&conn->peer, "unix");
-    } else if (uv_tcp_getpeername(&conn->socket->tcp, (struct sockaddr *)&address, &size) == 0) {
-        kiln_peer_set_address(&conn->peer, &address);
     }
 }
 
@@ -128,7 +77,7 @@ static void say_hello(kiln_conn *conn) {
     if (st) kiln_conn_fail(conn, st);
 }
 
-void kiln_handshake_greet(kiln_conn *conn) {
+static void greet(kiln_conn *conn) {
     if (!conn->dialled) return;
     if (!conn->tls) {
         say_hello(conn);
@@ -139,6 +88,18 @@ void kiln_handshake_greet(kiln_conn *conn) {
     if (wire.size) kiln_conn_put_raw(conn, &wire);
     kiln_strbuf_deinit(&wire);
     if (st) kiln_conn_fail(conn, st);
+}
+
+void kiln_handshake_start(kiln_conn *conn) {
+    conn->state = KILN_CONN_HANDSHAKE;
+    kiln_timer_start(conn->timer, KILN_NET_HANDSHAKE_NS);
+    if (conn->socket->handle.type == UV_TCP) {
+        uv_tcp_nodelay(&conn->socket->tcp, 1);
+        uv_tcp_keepalive(&conn->socket->tcp, 1, 30);
+    }
+    kiln_peer_learn_address(conn);
+    kiln_conn_read(conn);
+    if (conn->state == KILN_CONN_HANDSHAKE) greet(conn);
 }
 
 void kiln_handshake_secured(kiln_conn *conn) {

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "proto/net/conn.h"
+#include "proto/net/keyring.h"
 
 /* ---- Listening ---- */
 
@@ -146,8 +147,8 @@ static void on_taken(kiln_conn *conn, const kiln_msg_key_taken *taken) {
 /* ---- Dialling ---- */
 
 /* Writing the file may wait for the disk, so the pool does it. */
-typedef struct kiln_key_taking {
-    kiln_conn *conn; /* NULL: it is gone meanwhile */
+typedef struct taking {
+    kiln_conn_ref ref;
     kiln_key next;
     char path[KILN_KEY_PATH_MAX + 1];
     kiln_status status;
@@ -168,9 +169,9 @@ static void say_taken(kiln_conn *conn, uint32_t generation, const char *why) {
 
 static void written(void *context) {
     taking *t = context;
-    if (t->conn) {
-        t->conn->taking = NULL;
-        say_taken(t->conn, t->next.generation, t->status ? kiln_status_text(t->status) : "");
+    if (t->ref.conn) {
+        t->ref.conn->key_taking = NULL;
+        say_taken(t->ref.conn, t->next.generation, t->status ? kiln_status_text(t->status) : "");
     }
     kiln_status_free(t->status);
     explicit_bzero(t, sizeof *t);
@@ -195,15 +196,15 @@ static void take_at_once(kiln_conn *conn, kiln_key *next) {
 
 static void take_on_pool(kiln_conn *conn, const kiln_key *next) {
     taking *t = kiln_alloc(sizeof *t);
-    t->conn = conn;
+    t->ref.conn = conn;
     t->next = *next;
     memcpy(t->path, conn->credentials.key_path, sizeof t->path);
-    conn->taking = t;
+    conn->key_taking = &t->ref;
     kiln_loop_work(conn->loop, write_file, written, t);
 }
 
 static void on_offer(kiln_conn *conn, const kiln_msg_key_offer *offer) {
-    if (!conn->tls || conn->taking || offer->generation == 0 ||
+    if (!conn->tls || conn->key_taking || offer->generation == 0 ||
         offer->generation > KILN_KEY_GENERATION_MAX || offer->secret.size != KILN_KEY_BYTES)
         return;
     kiln_key next = key_of(conn, offer);
@@ -224,9 +225,4 @@ bool kiln_key_rotation_message(kiln_conn *conn, const kiln_message *message) {
     else
         return message->type == KILN_MSG_KEY_OFFER || message->type == KILN_MSG_KEY_TAKEN;
     return true;
-}
-
-void kiln_key_rotation_forget(kiln_conn *conn) {
-    if (conn->taking) conn->taking->conn = NULL;
-    conn->taking = NULL;
 }

@@ -6,7 +6,7 @@
 #ifndef KILN_PROTO_NET_KEY_ROTATION_H
 #define KILN_PROTO_NET_KEY_ROTATION_H
 
-#include "proto/net/internal.h"
+#include "proto/net.h"
 
 /* What an offer to a page is masked and proven with. */
 typedef struct kiln_offer_terms {
@@ -33,7 +33,5 @@ KILN_MUST_USE kiln_status kiln_key_rotation_check_signer(const kiln_key *key,
 void kiln_key_rotation_proven(kiln_conn *conn, const kiln_msg_hello *hello);
 /* KEY_OFFER on the dialling side, KEY_TAKEN on the listening one. False: another message. */
 bool kiln_key_rotation_message(kiln_conn *conn, const kiln_message *message);
-/* The connection goes. */
-void kiln_key_rotation_forget(kiln_conn *conn);
 
 #endif

@@ -10,8 +10,9 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/rand.h"
-#include "proto/net/conn.h"
-#include "proto/net/stranger_limit.h"
+#include "proto/net/handshake.h"
+#include "proto/net/keyring.h"
+#include "proto/net/loop_state.h"
 
 #define BACKLOG 65535
 
@@ -32,22 +33,27 @@ static void on_closed(uv_handle_t *handle) {
     kiln_free(listener);
 }
 
-static void free_socket(uv_handle_t *handle) { kiln_free(handle); }
+static void accept_conn(kiln_loop *loop, const kiln_listen_options *options, kiln_socket *socket) {
+    kiln_conn *conn = kiln_conn_make(loop, options->handler, options->context);
+    conn->listen = *options;
+    if (options->address.is_web) conn->web = kiln_ws_accept(options->origins);
+    conn->next_stream = 2;
+    kiln_conn_set_socket(conn, socket);
+    kiln_strangers_enter(conn);
+    kiln_handshake_start(conn);
+}
 
 static void take(kiln_listener *listener) {
     kiln_loop *loop = listener->loop;
-    kiln_socket *socket = kiln_alloc(sizeof *socket);
-    int code = listener->options.address.is_unix ? uv_pipe_init(&loop->uv, &socket->pipe, 0)
-                                                 : uv_tcp_init(&loop->uv, &socket->tcp);
-    KILN_CHECK(code == 0);
-    code = uv_accept(&listener->socket.stream, &socket->stream);
+    kiln_socket *socket = kiln_socket_create(loop, listener->options.address.is_unix);
+    int code = uv_accept(&listener->socket.stream, &socket->stream);
     const bool has_descriptor = code == 0 && kiln_strangers_has_descriptor(loop, socket);
-    loop->stats.accept_errors += code != 0;
-    loop->stats.no_descriptor += code == 0 && !has_descriptor;
+    loop->conns.stats.accept_errors += code != 0;
+    loop->conns.stats.no_descriptor += code == 0 && !has_descriptor;
     if (has_descriptor)
-        kiln_conn_accept(loop, &listener->options, socket);
+        accept_conn(loop, &listener->options, socket);
     else
-        uv_close(&socket->handle, free_socket);
+        kiln_socket_close(socket);
     kiln_strangers_warn(loop, &listener->options);
 }
 
@@ -56,26 +62,26 @@ static void on_connection(uv_stream_t *stream, int status) {
     kiln_listener *listener = stream->data;
     kiln_loop *loop = listener->loop;
     if (status < 0) { /* out of descriptors, or gone again: the next one may do better */
-        loop->stats.accept_errors++;
+        loop->conns.stats.accept_errors++;
         kiln_strangers_warn(loop, &listener->options);
-    } else if (loop->accepts_left == 0) {
+    } else if (loop->listeners.accepts_left == 0) {
         listener->waiting = true;
-        loop->waiting++;
+        loop->listeners.waiting++;
         kiln_loop_hurry(loop);
     } else {
         uint64_t entered_ns = kiln_loop_enter(loop, "a new connection");
-        loop->accepts_left--;
+        loop->listeners.accepts_left--;
         take(listener);
         kiln_loop_leave(loop, entered_ns);
     }
 }
 
 void kiln_listeners_go_on(kiln_loop *loop) {
-    loop->accepts_left = KILN_NET_ACCEPTS_PER_TURN;
-    for (kiln_listener *listener = loop->listeners; listener; listener = listener->next) {
+    loop->listeners.accepts_left = KILN_NET_ACCEPTS_PER_TURN;
+    for (kiln_listener *listener = loop->listeners.first; listener; listener = listener->next) {
         if (!listener->waiting) continue;
         listener->waiting = false;
-        loop->waiting--;
+        loop->listeners.waiting--;
         take(listener);
     }
 }
@@ -88,11 +94,11 @@ static void plan_places(kiln_listener *listener) {
     const uint32_t reserve = kiln_strangers_reserve(descriptors);
     uint32_t *most = &listener->options.strangers_max;
     *most = *most ? KILN_MIN(*most, places) : places;
-    loop->descriptors_for_peers = descriptors > reserve ? descriptors - reserve : 0;
-    if (!loop->rate_limit) {
+    loop->strangers.descriptors_for_peers = descriptors > reserve ? descriptors - reserve : 0;
+    if (!loop->strangers.rate_limit) {
         uint64_t seed = 0;
         kiln_status_free(kiln_rand_system(&seed, sizeof seed)); /* then it can be guessed */
-        loop->rate_limit = kiln_rate_limit_create(seed, *most, KILN_RATE_LIMIT_RATE);
+        loop->strangers.rate_limit = kiln_rate_limit_create(seed, *most, KILN_RATE_LIMIT_RATE);
     }
 }
 
@@ -198,6 +204,7 @@ kiln_status kiln_net_listen(kiln_loop *loop, const kiln_listen_options *options,
     kiln_listener *listener = kiln_alloc(sizeof *listener);
     listener->loop = loop;
     keep_options(listener, options);
+    if (options->keyring) kiln_keyring_on_recheck(options->keyring, kiln_handshake_check_keys);
     plan_places(listener);
     bool is_unix = options->address.is_unix;
     int code = is_unix ? uv_pipe_init(&loop->uv, &listener->socket.pipe, 0)
@@ -215,8 +222,8 @@ kiln_status kiln_net_listen(kiln_loop *loop, const kiln_listen_options *options,
         return st;
     }
     if (!is_unix) learn_port(listener);
-    listener->next = loop->listeners;
-    loop->listeners = listener;
+    listener->next = loop->listeners.first;
+    loop->listeners.first = listener;
     *out_listener = listener;
     return KILN_OK;
 }
@@ -228,14 +235,15 @@ const kiln_address *kiln_listener_address(const kiln_listener *listener) {
 void kiln_listener_set_keyring(kiln_listener *listener, kiln_keyring *keyring) {
     KILN_CHECK(!listener->options.keyring);
     listener->options.keyring = keyring;
+    kiln_keyring_on_recheck(keyring, kiln_handshake_check_keys);
 }
 
 void kiln_listener_close(kiln_listener *listener) {
     if (!listener) return;
-    kiln_listener **link = &listener->loop->listeners;
+    kiln_listener **link = &listener->loop->listeners.first;
     while (*link && *link != listener) link = &(*link)->next;
     if (*link) *link = listener->next; /* else it never listened */
-    if (listener->waiting) listener->loop->waiting--;
+    if (listener->waiting) listener->loop->listeners.waiting--;
     kiln_strangers_drop(listener->loop, &listener->options);
     uv_close(&listener->socket.handle, on_closed);
 }

@@ -1,10 +1,10 @@
-/* How long the turns of a loop take: clocks are read by loop.c. */
+#include "proto/net/loop_times.h"
+
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/macros.h"
-#include "proto/net/internal.h"
 
 #define WARN_EVERY_NS (10 * KILN_NS_PER_S)
 

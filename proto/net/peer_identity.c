@@ -1,11 +1,11 @@
 #include "proto/net/peer_identity.h"
 
+#include <arpa/inet.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/file.h"
-#include "proto/net/conn.h"
 
 #define PASSWD "/etc/passwd"
 #define PASSWD_BYTES_MAX ((size_t)1 << 20)
@@ -35,6 +35,52 @@ static void find_user_name(uint32_t uid, char out_name[KILN_PERSON_MAX + 1]) {
     kiln_peer_user_name(passwd, uid, out_name);
     kiln_arena_deinit(&arena);
 }
+
+/* ---- Address ---- */
+
+static bool is_loopback(const struct sockaddr_storage *address) {
+    if (address->ss_family == AF_INET) {
+        struct sockaddr_in v4;
+        memcpy(&v4, address, sizeof v4);
+        return ntohl(v4.sin_addr.s_addr) >> 24 == 127;
+    }
+    static const uint8_t mapped[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127};
+    struct sockaddr_in6 v6;
+    memcpy(&v6, address, sizeof v6);
+    return memcmp(&v6.sin6_addr, &in6addr_loopback, sizeof in6addr_loopback) == 0 ||
+           memcmp(&v6.sin6_addr, mapped, sizeof mapped) == 0;
+}
+
+static void set_address_text(kiln_peer *peer, const char *text) {
+    kiln_str cut = kiln_str_slice(kiln_str_from(text), 0, sizeof peer->address - 1);
+    memcpy(peer->address, cut.data, cut.size);
+}
+
+void kiln_peer_set_address(kiln_peer *peer, const struct sockaddr_storage *address) {
+    char host[INET6_ADDRSTRLEN] = "?";
+    kiln_strbuf text = {0};
+    struct sockaddr_in v4; /* the port lies in the same place in both kinds */
+    memcpy(&v4, address, sizeof v4);
+    uv_ip_name((const struct sockaddr *)address, host, sizeof host);
+    kiln_strbuf_printf(&text, address->ss_family == AF_INET6 ? "[%s]:%u" : "%s:%u", host,
+                       ntohs(v4.sin_port));
+    set_address_text(peer, text.data);
+    peer->is_loopback = is_loopback(address);
+    kiln_strbuf_deinit(&text);
+}
+
+void kiln_peer_learn_address(kiln_conn *conn) {
+    struct sockaddr_storage address = {0};
+    int size = sizeof address;
+    if (conn->socket->handle.type != UV_TCP) {
+        conn->peer.is_loopback = true;
+        set_address_text(&conn->peer, "unix");
+    } else if (uv_tcp_getpeername(&conn->socket->tcp, (struct sockaddr *)&address, &size) == 0) {
+        kiln_peer_set_address(&conn->peer, &address);
+    }
+}
+
+/* ---- User ---- */
 
 uint32_t kiln_socket_uid(const uv_pipe_t *pipe) {
     struct ucred peer = {0};

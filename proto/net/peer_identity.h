@@ -1,8 +1,8 @@
-/* Which user of this machine, and which person, a peer is: what rights are later asked for by. */
+/* The address, the user and the person that a peer is; rights are granted to these. */
 #ifndef KILN_PROTO_NET_PEER_IDENTITY_H
 #define KILN_PROTO_NET_PEER_IDENTITY_H
 
-#include "proto/net/internal.h"
+#include "proto/net/conn.h"
 
 /* The name of a user of this machine as `passwd` (text of /etc/passwd) has it, cut at
  * KILN_PERSON_MAX; "uid-1000" where it has none. Pure. */
@@ -10,6 +10,11 @@ void kiln_peer_user_name(kiln_str passwd, uint32_t uid, char out_name[KILN_PERSO
 
 /* The user at the other end of a Unix socket; KILN_UID_UNKNOWN where the system does not say. */
 uint32_t kiln_socket_uid(const uv_pipe_t *pipe);
+
+/* Fills in the text of an address, and whether it is this machine's. */
+void kiln_peer_set_address(kiln_peer *peer, const struct sockaddr_storage *address);
+/* The same from the connection's socket. */
+void kiln_peer_learn_address(kiln_conn *conn);
 
 /* Fills in is_owner, uid and person, once the handshake has shown who the peer is: a key over TLS,
  * else a user of this machine (a Unix socket), else `knows_token`, which only the tracker's own

@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "proto/net/conn.h"
+#include "proto/net/loop_state.h"
 
 #define READ_NS (2 * KILN_NS_PER_MS) /* of a turn: the rest is for what follows from it */
 #define BATCH KILN_NET_HANDSHAKES_PER_TURN
@@ -23,11 +23,11 @@ static void read_once(kiln_conn *conn) {
     if (!conn->read_set) return; /* one before it in the batch has ended it */
     kiln_loop *loop = conn->loop;
     uint64_t entered_ns = kiln_loop_enter(loop, "bytes of a peer");
-    const ssize_t size = read(socket_of(conn), loop->read_buffer, sizeof loop->read_buffer);
+    const ssize_t size = read(socket_of(conn), loop->reads.buffer, sizeof loop->reads.buffer);
     if (size >= 0)
-        kiln_conn_take(conn, (kiln_str){loop->read_buffer, (size_t)size}, 0);
+        loop->reads.read(conn, (kiln_str){loop->reads.buffer, (size_t)size}, 0);
     else if (errno != EAGAIN && errno != EINTR)
-        kiln_conn_take(conn, (kiln_str){0}, uv_translate_sys_error(errno));
+        loop->reads.read(conn, (kiln_str){0}, uv_translate_sys_error(errno));
     kiln_loop_leave(loop, entered_ns);
 }
 
@@ -57,12 +57,12 @@ static kiln_status add(kiln_conn *conn, kiln_read_set *set) {
 
 kiln_status kiln_read_scheduler_add(kiln_conn *conn) {
     const bool is_known = conn->dialled || conn->was_opened;
-    return add(conn, is_known ? &conn->loop->known : &conn->loop->strangers);
+    return add(conn, is_known ? &conn->loop->reads.known : &conn->loop->reads.strangers);
 }
 
 kiln_status kiln_read_scheduler_know(kiln_conn *conn) {
     kiln_read_scheduler_remove(conn);
-    return add(conn, &conn->loop->known);
+    return add(conn, &conn->loop->reads.known);
 }
 
 void kiln_read_scheduler_remove(kiln_conn *conn) {
@@ -80,10 +80,10 @@ static void pause_set(kiln_read_set *set, bool pause) {
 }
 
 void kiln_loop_pause_reading(kiln_loop *loop, bool is_paused) {
-    if (loop->reads_paused == is_paused) return;
-    loop->reads_paused = is_paused;
-    pause_set(&loop->known, is_paused);
-    pause_set(&loop->strangers, is_paused);
+    if (loop->reads.is_paused == is_paused) return;
+    loop->reads.is_paused = is_paused;
+    pause_set(&loop->reads.known, is_paused);
+    pause_set(&loop->reads.strangers, is_paused);
 }
 
 /* ---- Life ---- */
@@ -98,10 +98,11 @@ static int start(kiln_loop *loop, kiln_read_set *set) {
     return code;
 }
 
-int kiln_read_scheduler_start(kiln_loop *loop) {
-    loop->strangers.for_strangers = true;
-    int code = start(loop, &loop->known);
-    return code ? code : start(loop, &loop->strangers);
+int kiln_read_scheduler_start(kiln_loop *loop, kiln_bytes_read read) {
+    loop->reads.read = read;
+    loop->reads.strangers.for_strangers = true;
+    int code = start(loop, &loop->reads.known);
+    return code ? code : start(loop, &loop->reads.strangers);
 }
 
 static void on_closed(uv_handle_t *handle) {
@@ -110,6 +111,6 @@ static void on_closed(uv_handle_t *handle) {
 }
 
 void kiln_read_scheduler_end(kiln_loop *loop) {
-    uv_close((uv_handle_t *)&loop->known.poll, on_closed);
-    uv_close((uv_handle_t *)&loop->strangers.poll, on_closed);
+    uv_close((uv_handle_t *)&loop->reads.known.poll, on_closed);
+    uv_close((uv_handle_t *)&loop->reads.strangers.poll, on_closed);
 }

@@ -4,7 +4,8 @@
 #ifndef KILN_PROTO_NET_STRANGER_LIMIT_H
 #define KILN_PROTO_NET_STRANGER_LIMIT_H
 
-#include "proto/net/internal.h"
+#include "proto/net/conn.h"
+#include "proto/net/rate_limit.h"
 
 /* Descriptors that strangers never get: the program's files, and peers of known addresses. */
 #define KILN_STRANGERS_RESERVE_SHARE 8u /* of all */
@@ -14,6 +15,17 @@
 #define KILN_STRANGERS_SUSPECTS_SHARE 8u /* of the strangers' places: those without tokens */
 #define KILN_STRANGERS_PLACES_MIN 4u
 #define KILN_STRANGERS_WARN_NS UINT64_C(60000000000) /* between two warnings */
+
+#define KILN_NET_STRANGERS_TRIM \
+    256u /* handshakes of so many leave memory that is worth giving back */
+
+typedef struct kiln_strangers {
+    kiln_rate_limit *rate_limit;    /* made with the first listener */
+    uint64_t descriptors_for_peers; /* those above are the reserve */
+    uint32_t most;                  /* most strangers since there was none */
+    kiln_net_stats told;            /* when a loss was last told */
+    uint64_t told_ns;
+} kiln_strangers;
 
 /* How many strangers there may be with so many descriptors, and how many descriptors are kept. */
 uint32_t kiln_strangers_places(uint64_t descriptors);
@@ -28,8 +40,6 @@ bool kiln_strangers_has_descriptor(kiln_loop *loop, const kiln_socket *socket);
 void kiln_strangers_speaks(kiln_conn *conn);
 /* The handshake is done. */
 void kiln_strangers_pass(kiln_conn *conn);
-/* Takes it out of the list it is in. */
-void kiln_strangers_leave(kiln_conn *conn);
 /* A new turn: a large crowd that is gone leaves memory, which the pool gives back, as that takes
  * milliseconds. */
 void kiln_strangers_turn(kiln_loop *loop);

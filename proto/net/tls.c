@@ -10,7 +10,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/rand.h"
-#include "proto/net/internal.h"
+#include "proto/net/keyring.h"
 
 #define RECORD_HEAD 5u
 #define RECORD_MAX ((size_t)16384)

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "proto/net/challenge.h"
-#include "proto/net/internal.h"
+#include "proto/net/event_loop.h"
 #include "tests/support/test.h"
 
 /* The loop knows nothing of our sockets, and must not wait for them. */

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/file.h"
-#include "proto/net/internal.h"
+#include "proto/net/blob_store.h"
 #include "tests/support/test.h"
 
 static kiln_blob_store *open_store(const char *folder, uint64_t bytes_max) {

@@ -4,7 +4,8 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "proto/net/conn.h"
+#include "proto/net/handshake.h"
+#include "proto/net/peer_identity.h"
 #include "proto/net/stranger_limit.h"
 #include "tests/support/test.h"
 #include "tests/unit/proto/locked.h"

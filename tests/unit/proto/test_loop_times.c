@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "proto/net/internal.h"
+#include "proto/net/loop_times.h"
 #include "tests/support/test.h"
 
 static kiln_turn turn_of(uint64_t wall_ns, uint64_t cpu_ns, const char *handler) {

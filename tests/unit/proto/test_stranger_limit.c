@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "proto/net/conn.h"
+#include "proto/net/loop_state.h"
 #include "tests/support/test.h"
 #include "tests/unit/proto/raw.h"
 
@@ -59,7 +59,7 @@ static void crowd_init(pair *p, uint32_t strangers_max) {
 }
 
 static void crowd_deinit(pair *p) {
-    while (p->loop->accepted.count > 0) {
+    while (p->loop->conns.accepted.count > 0) {
         kiln_loop_hurry(p->loop);
         kiln_loop_run_once(p->loop);
     }
@@ -80,7 +80,7 @@ static void dial_from(raw_peer *r, pair *p, uint8_t host) {
 }
 
 static void wait_for_accepted(pair *p, uint64_t count) {
-    while (p->loop->stats.accepted < count) {
+    while (p->loop->conns.stats.accepted < count) {
         kiln_loop_hurry(p->loop);
         kiln_loop_run_once(p->loop);
     }
@@ -107,11 +107,11 @@ static void the_oldest_silent_one_goes_and_who_speaks_stays(void **state) {
         wait_for_accepted(&p, i + 1);
         if (i != 0) continue;
         raw_send(&r[0], KILN_STR("K")); /* the oldest has begun to speak */
-        while (p.loop->by_rank[KILN_RANK_SPEAKS].count == 0) kiln_loop_run_once(p.loop);
+        while (p.loop->conns.by_rank[KILN_RANK_SPEAKS].count == 0) kiln_loop_run_once(p.loop);
     }
     const uint32_t gone = ALL - MOST;
     pair_run_until_count(&p, &p.refused_count, gone);
-    assert_int_equal(p.loop->stats.crowded_out, gone);
+    assert_int_equal(p.loop->conns.stats.crowded_out, gone);
     for (uint32_t i = 0; i < ALL; i++) assert_int_equal(is_cut(&r[i]), i >= 1 && i <= gone);
     expect_contains(p.refused_why, "others wait");
     for (uint32_t i = 0; i < ALL; i++) raw_close(&r[i]);
@@ -126,7 +126,7 @@ static void who_begins_too_many_pushes_out_its_own_only(void **state) {
     static raw_peer r[CROWD];
     raw_peer quiet;
     crowd_init(&p, MOST);
-    p.loop->rate_limit =
+    p.loop->strangers.rate_limit =
         kiln_rate_limit_create(1, MOST, 0); /* the same tokens however long this takes */
     pair_listen(&p);
     dial_from(&quiet, &p, 9);
@@ -136,8 +136,8 @@ static void who_begins_too_many_pushes_out_its_own_only(void **state) {
         wait_for_accepted(&p, i + 2);
     }
     const uint32_t suspects = MOST / KILN_STRANGERS_SUSPECTS_SHARE;
-    assert_int_equal(p.loop->stats.over_rate, CROWD - MOST);
-    assert_in_range(p.loop->by_rank[KILN_RANK_SUSPECT].count, 1, suspects);
+    assert_int_equal(p.loop->conns.stats.over_rate, CROWD - MOST);
+    assert_in_range(p.loop->conns.by_rank[KILN_RANK_SUSPECT].count, 1, suspects);
     assert_true(kiln_strangers_count(p.loop) <= MOST + suspects);
     raw_peer known;
     dial_from(&known, &p, 3);
@@ -221,23 +221,23 @@ static void descriptors_of_the_reserve_are_kept(void **state) {
     }
     uv_os_fd_t highest = -1;
     assert_int_equal(uv_fileno(&p.server.conn->socket->handle, &highest), 0);
-    p.loop->descriptors_for_peers = (uint64_t)highest; /* as if there were so few */
+    p.loop->strangers.descriptors_for_peers = (uint64_t)highest; /* as if there were so few */
     for (uint32_t i = 0; i < MORE; i++) {
         dial_from(&more[i], &p, (uint8_t)(30 + i));
-        while (p.loop->stats.no_descriptor < i + 1) {
+        while (p.loop->conns.stats.no_descriptor < i + 1) {
             kiln_loop_hurry(p.loop);
             kiln_loop_run_once(p.loop);
         }
         assert_true(is_cut(&more[i]));
     }
-    assert_int_equal(p.loop->accepted.count, KNOWN);
+    assert_int_equal(p.loop->conns.accepted.count, KNOWN);
     assert_int_equal(p.server.t_ns[0], 1); /* one call, of the first */
     assert_int_equal(p.server.t_ns[1], 1);
     for (uint32_t i = 0; i < MORE; i++) raw_close(&more[i]);
-    p.loop->descriptors_for_peers = (uint64_t)highest + 100;
+    p.loop->strangers.descriptors_for_peers = (uint64_t)highest + 100;
     dial_from(&more[0], &p, 40);
     wait_for_accepted(&p, KNOWN + 1);
-    p.loop->descriptors_for_peers = (uint64_t)highest;
+    p.loop->strangers.descriptors_for_peers = (uint64_t)highest;
     dial_from(&more[1], &p, 41); /* more[0] is silent */
     raw_hello(&more[1], KILN_PEER_CLIENT, KILN_PROTO_VERSION_MAX);
     assert_true(is_cut(&more[0]));
@@ -262,10 +262,10 @@ static void accepts_of_one_turn_are_bounded(void **state) {
     pair_listen(&p);
     for (uint32_t i = 0; i < CROWD; i++) raw_dial(&r[i], &p);
     uint32_t turns = 0;
-    while (p.loop->stats.accepted < CROWD) {
-        const uint64_t before = p.loop->stats.accepted;
+    while (p.loop->conns.stats.accepted < CROWD) {
+        const uint64_t before = p.loop->conns.stats.accepted;
         kiln_loop_run_once(p.loop);
-        assert_true(p.loop->stats.accepted - before <= KILN_NET_ACCEPTS_PER_TURN + 1);
+        assert_true(p.loop->conns.stats.accepted - before <= KILN_NET_ACCEPTS_PER_TURN + 1);
         turns++;
     }
     assert_true(turns >= CROWD / (KILN_NET_ACCEPTS_PER_TURN + 1));

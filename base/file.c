@@ -26,10 +26,6 @@
 #define SYSTEM_FILE_MAX ((size_t)1 << 20)
 #define OPEN_FOLDERS_MAX 16 /* descriptors that removing a tree may hold at once */
 
-#define ERRNO_ERROR(doing, path)                                                                \
-    kiln_status_make(kiln_code_from_errno(errno), __FILE__, __LINE__, "%s %s: %s", doing, path, \
-                     strerror(errno))
-
 #define READING (O_RDONLY | O_CLOEXEC | O_NONBLOCK) /* a named pipe must not hang us */
 
 /* Takes `fd` only if it is a regular file, and finds its size. */
@@ -37,7 +33,7 @@ static kiln_status take_regular(int fd, const char *path, int *out_fd, size_t *o
     struct stat info;
     kiln_status st = KILN_OK;
     if (fstat(fd, &info) != 0)
-        st = ERRNO_ERROR("looking at", path);
+        st = KILN_SYSTEM_ERROR(errno, "looking at", path);
     else if (!S_ISREG(info.st_mode))
         st = KILN_ERROR(INVALID_ARGUMENT, "%s is not a regular file", path);
     if (st) {
@@ -54,7 +50,7 @@ static kiln_status open_regular(const char *path, int *out_fd, size_t *out_size)
     int fd = kiln_fail_io() ? -1 : open(path, READING);
     if (fd < 0 && errno == ENXIO) /* a socket, or a device that is not there */
         return KILN_ERROR(INVALID_ARGUMENT, "%s is not a regular file", path);
-    if (fd < 0) return ERRNO_ERROR("opening", path);
+    if (fd < 0) return KILN_SYSTEM_ERROR(errno, "opening", path);
     return take_regular(fd, path, out_fd, out_size);
 }
 
@@ -67,7 +63,7 @@ static kiln_status inside_error(int error, const char *folder, const char *path)
                           "%s goes through a link or a file: put the file itself into %s", path,
                           folder);
     case ENXIO: return KILN_ERROR(INVALID_ARGUMENT, "%s is not a regular file", path);
-    default: errno = error; return ERRNO_ERROR("opening", path);
+    default: errno = error; return KILN_SYSTEM_ERROR(errno, "opening", path);
     }
 }
 
@@ -147,7 +143,7 @@ kiln_status kiln_file_read_system(const char *path, kiln_arena *arena, kiln_str 
         kiln_strbuf_append(&content, piece, got);
     }
     if (errno)
-        st = ERRNO_ERROR("reading", path);
+        st = KILN_SYSTEM_ERROR(errno, "reading", path);
     else
         *out_content = (kiln_str){kiln_str_dup(arena, kiln_strbuf_view(&content)), content.size};
     kiln_strbuf_deinit(&content);
@@ -155,7 +151,7 @@ kiln_status kiln_file_read_system(const char *path, kiln_arena *arena, kiln_str 
     return st;
 }
 
-static bool write_fully(int fd, kiln_str content) {
+bool kiln_file_write_fully(int fd, kiln_str content) {
     for (size_t done = 0; done < content.size;) {
         ssize_t put = kiln_fail_io() ? -1 : write(fd, content.data + done, content.size - done);
         if (put < 0 && errno == EINTR) continue;
@@ -216,19 +212,19 @@ static kiln_status replace(const char *path, kiln_str content, unsigned mode) {
     kiln_status st = KILN_OK;
     int fd = kiln_fail_io() ? -1 : create_beside(path, (mode_t)mode, &scratch, &beside);
     if (fd < 0) {
-        st = ERRNO_ERROR("creating a file beside", path);
+        st = KILN_SYSTEM_ERROR(errno, "creating a file beside", path);
     } else {
         size_t half = content.size / 2;
-        bool whole = write_fully(fd, kiln_str_slice(content, 0, half));
+        bool whole = kiln_file_write_fully(fd, kiln_str_slice(content, 0, half));
         kiln_fail_pass(KILN_FAIL_FILE_HALF);
-        whole = whole && write_fully(fd, kiln_str_slice(content, half, content.size)) &&
+        whole = whole && kiln_file_write_fully(fd, kiln_str_slice(content, half, content.size)) &&
                 (!is_secret(mode) || fchmod(fd, (mode_t)mode) == 0) && !kiln_fail_io() &&
                 fsync(fd) == 0;
-        if (!whole) st = ERRNO_ERROR("writing", path);
-        if (close(fd) != 0 && !st) st = ERRNO_ERROR("closing", path);
+        if (!whole) st = KILN_SYSTEM_ERROR(errno, "writing", path);
+        if (close(fd) != 0 && !st) st = KILN_SYSTEM_ERROR(errno, "closing", path);
         if (!st) st = kiln_fail_at(KILN_FAIL_FILE_REPLACE);
         if (!st && (kiln_fail_io() || rename(beside, path) != 0))
-            st = ERRNO_ERROR("replacing", path);
+            st = KILN_SYSTEM_ERROR(errno, "replacing", path);
         if (st)
             unlink(beside);
         else
@@ -241,9 +237,9 @@ static kiln_status replace(const char *path, kiln_str content, unsigned mode) {
 static kiln_status write_in_place(const char *path, kiln_str content) {
     kiln_status st = KILN_OK;
     int fd = kiln_fail_io() ? -1 : open(path, O_WRONLY | O_CLOEXEC);
-    if (fd < 0) return ERRNO_ERROR("opening", path);
-    if (!write_fully(fd, content)) st = ERRNO_ERROR("writing", path);
-    if (close(fd) != 0 && !st) st = ERRNO_ERROR("closing", path);
+    if (fd < 0) return KILN_SYSTEM_ERROR(errno, "opening", path);
+    if (!kiln_file_write_fully(fd, content)) st = KILN_SYSTEM_ERROR(errno, "writing", path);
+    if (close(fd) != 0 && !st) st = KILN_SYSTEM_ERROR(errno, "closing", path);
     return st;
 }
 
@@ -268,12 +264,13 @@ kiln_status kiln_file_check_writable(const char *path) {
     int fd = -1;
     switch (destination_of(path)) {
     case REFUSED: return refuse_destination(path);
-    case IN_PLACE: return access(path, W_OK) == 0 ? KILN_OK : ERRNO_ERROR("opening", path);
+    case IN_PLACE:
+        return access(path, W_OK) == 0 ? KILN_OK : KILN_SYSTEM_ERROR(errno, "opening", path);
     case REPLACED: break;
     }
     fd = kiln_fail_io() ? -1 : create_beside(path, 0600, &scratch, &beside);
     if (fd < 0) {
-        st = ERRNO_ERROR("creating a file beside", path);
+        st = KILN_SYSTEM_ERROR(errno, "creating a file beside", path);
     } else {
         close(fd);
         unlink(beside);
@@ -294,7 +291,7 @@ bool kiln_file_is_folder(const char *path) {
 static kiln_status create_one(const char *path, mode_t mode) {
     if (kiln_file_is_folder(path)) return KILN_OK;
     if (!kiln_fail_io() && (mkdir(path, mode) == 0 || kiln_file_is_folder(path))) return KILN_OK;
-    return ERRNO_ERROR("creating folder", path);
+    return KILN_SYSTEM_ERROR(errno, "creating folder", path);
 }
 
 kiln_status kiln_folder_create(const char *path, unsigned mode) {
@@ -315,7 +312,8 @@ kiln_status kiln_folder_create(const char *path, unsigned mode) {
 kiln_status kiln_folder_create_temp(const char *prefix, kiln_arena *arena, char **out_path) {
     const char *parent = kiln_env("TMPDIR");
     char *path = kiln_arena_printf(arena, "%s/%s-XXXXXX", parent ? parent : "/tmp", prefix);
-    if (kiln_fail_io() || !mkdtemp(path)) return ERRNO_ERROR("creating temporary folder", path);
+    if (kiln_fail_io() || !mkdtemp(path))
+        return KILN_SYSTEM_ERROR(errno, "creating temporary folder", path);
     *out_path = path;
     return KILN_OK;
 }
@@ -362,11 +360,12 @@ kiln_status kiln_folder_hold_temp(const char *prefix, size_t path_max, kiln_aren
     if (!parent || strlen(parent) + strlen(prefix) + sizeof UNIQUE + 1 > path_max) parent = "/tmp";
     sweep(parent, prefix);
     char *made = kiln_arena_printf(arena, "%s/.%s-%s", parent, prefix, UNIQUE);
-    if (kiln_fail_io() || !mkdtemp(made)) return ERRNO_ERROR("creating temporary folder", made);
+    if (kiln_fail_io() || !mkdtemp(made))
+        return KILN_SYSTEM_ERROR(errno, "creating temporary folder", made);
     char *path = kiln_arena_printf(arena, "%s/%s", parent, strrchr(made, '/') + 2);
     int fd = hold(made);
     if (fd < 0 || rename(made, path) != 0) {
-        kiln_status st = ERRNO_ERROR("holding temporary folder", made);
+        kiln_status st = KILN_SYSTEM_ERROR(errno, "holding temporary folder", made);
         if (fd >= 0) close(fd);
         rmdir(made);
         return st;
@@ -383,7 +382,7 @@ static int remove_entry(const char *path, const struct stat *info, int type, str
 
 kiln_status kiln_folder_remove(const char *path) {
     if (nftw(path, remove_entry, OPEN_FOLDERS_MAX, FTW_DEPTH | FTW_PHYS) != 0)
-        return ERRNO_ERROR("removing", path);
+        return KILN_SYSTEM_ERROR(errno, "removing", path);
     return KILN_OK;
 }
 
@@ -420,7 +419,7 @@ kiln_status kiln_folder_lock(const char *path, int *out_fd) {
     int fd = kiln_fail_io() ? -1 : open(name.data, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     kiln_status st = NULL;
     if (fd < 0)
-        st = ERRNO_ERROR("opening", name.data);
+        st = KILN_SYSTEM_ERROR(errno, "opening", name.data);
     else if (flock(fd, LOCK_EX | LOCK_NB) != 0)
         st = refuse_lock(path, fd);
     if (st && fd >= 0) close(fd);
@@ -437,10 +436,10 @@ kiln_status kiln_file_lock(const char *path, int *out_fd) {
     kiln_status st = KILN_OK;
     kiln_strbuf_printf(&name, "%s.lock", path);
     int fd = kiln_fail_io() ? -1 : open(name.data, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (fd < 0) st = ERRNO_ERROR("opening", name.data);
+    if (fd < 0) st = KILN_SYSTEM_ERROR(errno, "opening", name.data);
     while (fd >= 0 && flock(fd, LOCK_EX) != 0) {
         if (errno == EINTR) continue;
-        st = ERRNO_ERROR("locking", name.data);
+        st = KILN_SYSTEM_ERROR(errno, "locking", name.data);
         close(fd);
         fd = -1;
     }
@@ -452,14 +451,14 @@ kiln_status kiln_file_lock(const char *path, int *out_fd) {
 kiln_status kiln_folder_list(const char *path, kiln_arena *arena, char ***out_names,
                              size_t *out_count) {
     DIR *folder = opendir(path);
-    if (!folder) return ERRNO_ERROR("listing", path);
+    if (!folder) return KILN_SYSTEM_ERROR(errno, "listing", path);
     KILN_VEC(char *) names = {0};
     kiln_status st = KILN_OK;
     for (;;) {
         errno = 0;
         struct dirent *entry = readdir(folder);
         if (!entry) {
-            if (errno) st = ERRNO_ERROR("listing", path);
+            if (errno) st = KILN_SYSTEM_ERROR(errno, "listing", path);
             break;
         }
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
@@ -476,7 +475,7 @@ kiln_status kiln_folder_list(const char *path, kiln_arena *arena, char ***out_na
 static kiln_status map_open(int fd, size_t size, const char *name, kiln_mapping *out_mapping) {
     void *data =
         size ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL; /* empty maps are refused */
-    if (data == MAP_FAILED) return ERRNO_ERROR("mapping", name);
+    if (data == MAP_FAILED) return KILN_SYSTEM_ERROR(errno, "mapping", name);
     *out_mapping = (kiln_mapping){data, size};
     return KILN_OK;
 }
@@ -493,7 +492,7 @@ kiln_status kiln_file_map(const char *path, kiln_mapping *out_mapping) {
 
 kiln_status kiln_file_map_fd(int fd, const char *name, kiln_mapping *out_mapping) {
     struct stat info;
-    if (fstat(fd, &info) != 0) return ERRNO_ERROR("reading", name);
+    if (fstat(fd, &info) != 0) return KILN_SYSTEM_ERROR(errno, "reading", name);
     if (!S_ISREG(info.st_mode)) return KILN_ERROR(INVALID_ARGUMENT, "%s is no regular file", name);
     return map_open(fd, (size_t)info.st_size, name, out_mapping);
 }

@@ -31,6 +31,8 @@ void kiln_file_sync_folder(const char *path);
  * the umask narrows it, except where nobody else may have access (0600), which is set exactly. A
  * device or a pipe is written in place. INVALID_ARGUMENT: a folder or a socket. */
 KILN_MUST_USE kiln_status kiln_file_write(const char *path, kiln_str content, unsigned mode);
+/* All of it into an open file; false: `errno` says why not. */
+bool kiln_file_write_fully(int fd, kiln_str content);
 /* Whether kiln_file_write could write `path` now: makes and removes a file beside it. Its errors;
  * for outputs that come after long work. */
 KILN_MUST_USE kiln_status kiln_file_check_writable(const char *path);

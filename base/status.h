@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "base/macros.h"
 
@@ -21,6 +22,11 @@ typedef struct kiln_status_object *kiln_status;
  * converts to the null pointer as well, so `return KILN_OK;` is right in both worlds). */
 
 #define KILN_ERROR(name, ...) kiln_status_make(KILN_##name, __FILE__, __LINE__, __VA_ARGS__)
+
+/* "DOING PATH: reason" for an errno of a file, process or socket call. */
+#define KILN_SYSTEM_ERROR(number, doing, path)                                               \
+    kiln_status_make(kiln_code_from_errno(number), __FILE__, __LINE__, "%s %s: %s", (doing), \
+                     (path), strerror(number))
 
 /* Makes a status; use KILN_ERROR. The message is bounded to 4096 bytes. */
 KILN_MUST_USE kiln_status kiln_status_make(kiln_code code, const char *file, int line,

@@ -6,6 +6,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/arena.h"
 
@@ -35,6 +36,16 @@
     do {                                                                                  \
         if ((v)->capacity < (n))                                                          \
             (v)->data = kiln_vec_grow((v)->data, sizeof *(v)->data, &(v)->capacity, (n)); \
+    } while (0)
+
+/* Takes out the first item that equals `value`, if there is one; the others keep their order. */
+#define kiln_vec_remove(v, value)                                             \
+    do {                                                                      \
+        uint32_t vec_at = 0;                                                  \
+        while (vec_at < (v)->count && (v)->data[vec_at] != (value)) vec_at++; \
+        if (vec_at == (v)->count) break;                                      \
+        memmove(&(v)->data[vec_at], &(v)->data[vec_at + 1],                   \
+                (--(v)->count - vec_at) * sizeof *(v)->data);                 \
     } while (0)
 
 #define kiln_vec_pop(v) ((v)->data[--(v)->count])

@@ -228,24 +228,10 @@ typedef kiln_u64s kiln_field_u64s;
     }             \
     kiln_msg_##name;
 #include "proto/messages.def"
-#undef RECORD
-#undef MESSAGE
-#undef FIELD
-#undef NEST
-#undef LIST
-#undef END
 
 typedef enum kiln_message_type {
-#define RECORD(name, doc)
 #define MESSAGE(id, number, name, from, to, since, doc) KILN_MSG_##id = number,
-#define FIELD(owner, key, kind, name, need, limit, doc)
-#define NEST(owner, key, record, name, need, doc)
-#define LIST(owner, key, record, name, need, limit, doc)
-#define END(name)
 #include "proto/messages.def"
-#undef RECORD
-#undef MESSAGE
-#undef END
     KILN_MSG_DATA = 127, /* a frame type, never a kiln_message: raw bytes of a blob */
 } kiln_message_type;
 
@@ -255,16 +241,8 @@ typedef struct kiln_message {
     kiln_message_type type;
     uint32_t stream;
     union {
-#define RECORD(name, doc)
 #define MESSAGE(id, number, name, from, to, since, doc) kiln_msg_##name name;
-#define END(name)
 #include "proto/messages.def"
-#undef RECORD
-#undef MESSAGE
-#undef FIELD
-#undef NEST
-#undef LIST
-#undef END
     };
 } kiln_message;
 
@@ -302,18 +280,7 @@ void kiln_json_print_text(kiln_str text, kiln_strbuf *out);
 /* The same for one record: KILN_RECORD_PRINT_JSON(board_row, &row, out). */
 typedef enum kiln_record_type {
 #define RECORD(name, doc) KILN_RECORD_##name,
-#define MESSAGE(id, number, name, from, to, since, doc)
-#define FIELD(owner, key, kind, name, need, limit, doc)
-#define NEST(owner, key, record, name, need, doc)
-#define LIST(owner, key, record, name, need, limit, doc)
-#define END(name)
 #include "proto/messages.def"
-#undef RECORD
-#undef MESSAGE
-#undef FIELD
-#undef NEST
-#undef LIST
-#undef END
     KILN_RECORD_COUNT
 } kiln_record_type;
 void kiln_record_print_json(kiln_record_type type, const void *record, kiln_strbuf *out);
@@ -332,9 +299,9 @@ void kiln_record_copy(kiln_record_type type, void *record, kiln_arena *arena);
 /* An ERROR message; `text` (cut at its limit) must outlive it. Blame and retry_after_ms are those
  * that the code usually means; who knows better sets them. */
 kiln_message kiln_message_error(kiln_code code, uint32_t stream, const char *text);
-/* An ERROR message that carries `status` (NULL is a bug) to the peer, and back. The text lives in
- * `arena`. */
-kiln_message kiln_message_from_status(kiln_status status, uint32_t stream, kiln_arena *arena);
+/* An ERROR message that carries `status` (NULL is a bug), which must outlive it, to the peer, and
+ * back. */
+kiln_message kiln_message_from_status(kiln_status status, uint32_t stream);
 KILN_MUST_USE kiln_status kiln_status_from_error(const kiln_msg_error *error);
 
 /* ---- Frames ---- */

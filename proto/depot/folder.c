@@ -55,7 +55,7 @@ static kiln_status copy(int from, const char *path, kiln_depot_sink *sink) {
     for (;;) {
         ssize_t size = read(from, piece, PIECE_BYTES);
         if (size < 0 && errno == EINTR) continue;
-        if (size < 0) st = kiln_depot_error("reading", path);
+        if (size < 0) st = KILN_SYSTEM_ERROR(errno, "reading", path);
         if (size <= 0 || !kiln_depot_sink_write(sink, piece, (size_t)size)) break;
     }
     kiln_free(piece);
@@ -65,7 +65,7 @@ static kiln_status copy(int from, const char *path, kiln_depot_sink *sink) {
 static kiln_status copy_file(const char *from, const kiln_digest *digest, uint64_t bytes_max,
                              const char *to) {
     int fd = open(from, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return kiln_depot_error("opening", from);
+    if (fd < 0) return KILN_SYSTEM_ERROR(errno, "opening", from);
     kiln_depot_sink sink;
     kiln_depot_sink_begin(&sink, to, bytes_max);
     kiln_status st = copy(fd, from, &sink);
@@ -75,7 +75,8 @@ static kiln_status copy_file(const char *from, const kiln_digest *digest, uint64
 
 static kiln_status sync_folder(const char *path) {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    kiln_status st = fd >= 0 && fsync(fd) == 0 ? KILN_OK : kiln_depot_error("syncing", path);
+    kiln_status st =
+        fd >= 0 && fsync(fd) == 0 ? KILN_OK : KILN_SYSTEM_ERROR(errno, "syncing", path);
     if (fd >= 0) close(fd);
     return st;
 }
@@ -94,7 +95,7 @@ static kiln_status put(kiln_depot *depot, const kiln_digest *digest, const char 
                            (unsigned long long)number);
         if (!st) st = copy_file(path, digest, UINT64_MAX, coming.data);
         if (!st && rename(coming.data, whole.data) != 0) {
-            st = kiln_depot_error("renaming", coming.data);
+            st = KILN_SYSTEM_ERROR(errno, "renaming", coming.data);
             unlink(coming.data);
         }
         if (!st) st = sync_folder(folder.data);
@@ -119,7 +120,7 @@ static kiln_status remove_blob(kiln_depot *depot, const kiln_digest *digest) {
     print_path(of(depot), digest, &whole);
     kiln_status st = unlink(whole.data) == 0 || errno == ENOENT
                          ? KILN_OK
-                         : kiln_depot_error("removing", whole.data);
+                         : KILN_SYSTEM_ERROR(errno, "removing", whole.data);
     kiln_strbuf_deinit(&whole);
     return st;
 }
@@ -152,11 +153,10 @@ static kiln_status visit_file(const char *folder, const char *name, kiln_depot_v
 
 static kiln_status each(kiln_depot *depot, kiln_depot_visit visit, void *context) {
     folder_depot *self = of(depot);
-    kiln_arena arena;
+    kiln_arena arena = {0};
     char **folders = NULL, **names = NULL;
     size_t folder_count = 0, name_count = 0;
     if (!kiln_file_exists(self->path)) return KILN_OK; /* nothing was put yet */
-    kiln_arena_init(&arena, 0);
     kiln_status st = kiln_folder_list(self->path, &arena, &folders, &folder_count);
     for (size_t i = 0; !st && i < folder_count; i++) {
         char *path = kiln_arena_printf(&arena, "%s/%s", self->path, folders[i]);

@@ -27,7 +27,4 @@ bool kiln_depot_sink_write(kiln_depot_sink *sink, const void *data, size_t size)
 KILN_MUST_USE kiln_status kiln_depot_sink_end(kiln_depot_sink *sink, const kiln_digest *digest,
                                               kiln_status transfer);
 
-/* "what PATH: reason", from errno. */
-kiln_status kiln_depot_error(const char *what, const char *path);
-
 #endif

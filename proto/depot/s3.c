@@ -4,6 +4,7 @@
  * come from the environment, by the names that other programs take: AWS_ACCESS_KEY_ID,
  * AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION. */
 #include <curl/curl.h>
+#include <errno.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -220,7 +221,7 @@ static kiln_status exchange_with(s3_depot *self, exchange *e, const char *url, c
 }
 
 static kiln_status begin(s3_depot *self, exchange *e) {
-    *e = (exchange){.curl = take_handle(self)};
+    e->curl = take_handle(self);
     return e->curl ? KILN_OK : KILN_ERROR(RESOURCE_EXHAUSTED, "libcurl gave no handle");
 }
 
@@ -231,72 +232,54 @@ static void end(s3_depot *self, exchange *e) {
 
 /* ---- The calls ---- */
 
-static void print_url(const s3_depot *self, const kiln_digest *digest, kiln_strbuf *out,
-                      char name[KILN_DIGEST_TEXT]) {
+/* One request about the blob: to send `file` of `size` bytes, to get it into `sink`, or, with
+ * neither, to delete it. */
+static kiln_status call(kiln_depot *depot, const kiln_digest *digest, FILE *file, off_t size,
+                        kiln_depot_sink *sink) {
+    s3_depot *self = of(depot);
+    char name[KILN_DIGEST_TEXT];
+    kiln_strbuf url = {0};
+    exchange e = {.sink = sink};
     kiln_digest_print(digest, name);
-    kiln_strbuf_printf(out, "%s/%s%s", self->bucket, self->prefix, name);
+    kiln_strbuf_printf(&url, "%s/%s%s", self->bucket, self->prefix, name);
+    kiln_status st = begin(self, &e);
+    if (!st) {
+        if (file) {
+            curl_easy_setopt(e.curl, CURLOPT_UPLOAD, 1L);
+            curl_easy_setopt(e.curl, CURLOPT_READDATA, file); /* read by fread */
+            curl_easy_setopt(e.curl, CURLOPT_INFILESIZE_LARGE, (curl_off_t)size);
+        } else if (!sink) {
+            curl_easy_setopt(e.curl, CURLOPT_CUSTOMREQUEST, "DELETE");
+        }
+        st = exchange_with(self, &e, url.data, file ? name : EMPTY_SHA256);
+        end(self, &e);
+    }
+    kiln_strbuf_deinit(&url);
+    return st;
 }
 
 static kiln_status put(kiln_depot *depot, const kiln_digest *digest, const char *path) {
-    char name[KILN_DIGEST_TEXT];
-    kiln_strbuf url = {0};
-    exchange e = {0};
     struct stat info;
     FILE *file = fopen(path, "rbe");
-    if (!file || fstat(fileno(file), &info) != 0) {
-        kiln_status st = kiln_depot_error("opening", path);
-        if (file) fclose(file);
-        return st;
-    }
-    print_url(of(depot), digest, &url, name);
-    kiln_status st = begin(of(depot), &e);
-    if (!st) {
-        curl_easy_setopt(e.curl, CURLOPT_UPLOAD, 1L);
-        curl_easy_setopt(e.curl, CURLOPT_READDATA, file); /* read by fread */
-        curl_easy_setopt(e.curl, CURLOPT_INFILESIZE_LARGE, (curl_off_t)info.st_size);
-        st = exchange_with(of(depot), &e, url.data, name);
-        end(of(depot), &e);
-    }
-    fclose(file);
-    kiln_strbuf_deinit(&url);
+    kiln_status st = file && fstat(fileno(file), &info) == 0
+                         ? call(depot, digest, file, info.st_size, NULL)
+                         : KILN_SYSTEM_ERROR(errno, "opening", path);
+    if (file) fclose(file);
     return st;
 }
 
 static kiln_status get(kiln_depot *depot, const kiln_digest *digest, uint64_t bytes_max,
                        const char *path) {
-    char name[KILN_DIGEST_TEXT];
-    kiln_strbuf url = {0};
     kiln_depot_sink sink;
-    exchange e = {0};
-    print_url(of(depot), digest, &url, name);
     kiln_depot_sink_begin(&sink, path, bytes_max);
-    kiln_status st = begin(of(depot), &e);
-    if (!st) {
-        e.sink = &sink;
-        st = exchange_with(of(depot), &e, url.data, EMPTY_SHA256);
-        end(of(depot), &e);
-    }
-    kiln_strbuf_deinit(&url);
-    return kiln_depot_sink_end(&sink, digest, st);
+    return kiln_depot_sink_end(&sink, digest, call(depot, digest, NULL, 0, &sink));
 }
 
 static kiln_status remove_blob(kiln_depot *depot, const kiln_digest *digest) {
-    char name[KILN_DIGEST_TEXT];
-    kiln_strbuf url = {0};
-    exchange e = {0};
-    print_url(of(depot), digest, &url, name);
-    kiln_status st = begin(of(depot), &e);
-    if (!st) {
-        curl_easy_setopt(e.curl, CURLOPT_CUSTOMREQUEST, "DELETE");
-        st = exchange_with(of(depot), &e, url.data, EMPTY_SHA256);
-        end(of(depot), &e);
-    }
-    if (kiln_status_code(st) == KILN_NOT_FOUND) {
-        kiln_status_free(st);
-        st = KILN_OK;
-    }
-    kiln_strbuf_deinit(&url);
-    return st;
+    kiln_status st = call(depot, digest, NULL, 0, NULL);
+    if (kiln_status_code(st) != KILN_NOT_FOUND) return st;
+    kiln_status_free(st);
+    return KILN_OK;
 }
 
 /* "2026-11-23T01:22:37.000Z" */

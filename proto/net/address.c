@@ -1,13 +1,11 @@
 /* Addresses and the loopback token. */
 #include <arpa/inet.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 
-#include "base/check.h"
 #include "base/file.h"
-#include "base/rand.h"
 #include "proto/net.h"
+#include "proto/net/secret_file.h"
 
 #define WEB_PREFIX "ws:"
 #define UNIX_PATH_MAX (sizeof((struct sockaddr_un *)0)->sun_path - 1)
@@ -115,61 +113,19 @@ const kiln_address *kiln_addresses_next(kiln_addresses *addresses) {
 
 /* ---- The token ---- */
 
-static int hex_digit(char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-static bool parse_token(kiln_str text, uint8_t out_token[KILN_TOKEN_BYTES]) {
-    text = kiln_str_trim(text);
-    if (text.size != 2 * KILN_TOKEN_BYTES) return false;
-    for (size_t i = 0; i < KILN_TOKEN_BYTES; i++) {
-        int high = hex_digit(text.data[2 * i]), low = hex_digit(text.data[2 * i + 1]);
-        if (high < 0 || low < 0) return false;
-        out_token[i] = (uint8_t)(high << 4 | low);
-    }
-    return true;
-}
-
-static kiln_status make_token(const char *path) {
-    uint8_t token[KILN_TOKEN_BYTES];
-    kiln_status st = kiln_rand_system(token, sizeof token);
-    if (st) return st;
-    kiln_strbuf text = {0};
-    kiln_strbuf_reserve(&text, 2 * sizeof token + 1);
-    for (size_t i = 0; i < sizeof token; i++) kiln_strbuf_printf(&text, "%02x", token[i]);
-    kiln_strbuf_char(&text, '\n');
-    st = kiln_file_write(path, kiln_strbuf_view(&text), 0600);
-    kiln_strbuf_wipe(&text);
-    explicit_bzero(token, sizeof token);
-    return st;
-}
-
-static kiln_status read_token(const char *path, kiln_arena *arena,
-                              uint8_t out_token[KILN_TOKEN_BYTES]) {
-    struct stat info;
-    if (stat(path, &info) == 0 && (info.st_mode & 077))
-        return KILN_ERROR(PERMISSION_DENIED,
-                          "%s can be read by others; remove it and restart the tracker", path);
-    kiln_str text = {0};
-    kiln_status st = kiln_file_read(path, 4096, arena, &text);
-    if (st) return st;
-    const bool good = parse_token(text, out_token);
-    explicit_bzero((char *)(uintptr_t)text.data, text.size);
-    if (!good)
-        return KILN_ERROR(DATA_LOSS, "%s is not a token; remove it and restart the tracker", path);
-    return KILN_OK;
-}
-
 kiln_status kiln_token_read(const char *home, bool create, uint8_t out_token[KILN_TOKEN_BYTES]) {
-    kiln_arena arena;
-    kiln_arena_init(&arena, 1024);
-    const char *path = kiln_arena_printf(&arena, "%s/token", home);
+    kiln_digest token;
+    kiln_strbuf path = {0};
+    kiln_strbuf_printf(&path, "%s/token", home);
     kiln_status st = KILN_OK;
-    if (create && !kiln_file_exists(path)) st = make_token(path);
-    if (!st) st = read_token(path, &arena, out_token);
+    if (create && !kiln_file_exists(path.data)) st = kiln_secret_create(path.data, "", &token);
+    if (!st)
+        st = kiln_secret_load(path.data, "", "is not a token; remove it and restart the tracker",
+                              &token);
+    if (!st) memcpy(out_token, token.byte, KILN_TOKEN_BYTES);
+    explicit_bzero(&token, sizeof token);
+    kiln_strbuf_deinit(&path);
     if (kiln_status_code(st) == KILN_NOT_FOUND)
         st = kiln_status_note(st, "no tracker of this user has run here");
-    kiln_arena_deinit(&arena);
     return st;
 }

@@ -18,8 +18,8 @@
 #include "base/map.h"
 #include "base/vec.h"
 
-#define HALF_PREFIX \
-    "half-" /* half-DIGEST: locked by who writes it, kept when a transfer breaks off */
+/* half-DIGEST: locked by its writer, kept when a transfer breaks off. */
+#define HALF_PREFIX "half-"
 #define HALF_KEPT_S (24 * 3600)         /* then nobody will come for the rest */
 #define SYNC_BYTES ((uint64_t)32 << 20) /* to the disk meanwhile, so that the end is quick */
 #define HASH_BYTES ((size_t)256 << 10)  /* of a half that is read again */
@@ -56,11 +56,6 @@ struct kiln_blob_writer {
     uint64_t size, written, unsynced;
     kiln_hasher hasher; /* of what is written */
 };
-
-static kiln_status system_error(int number, const char *what, const char *path) {
-    return kiln_status_make(kiln_code_from_errno(number), __FILE__, __LINE__, "%s %s: %s", what,
-                            path, strerror(number));
-}
 
 /* Whether the open file is still the one at `path`: who held the lock before may have renamed it.
  */
@@ -237,8 +232,7 @@ static uint64_t sum_sizes(const stored_file *files, size_t count) {
  * used for longest goes, down to 7/8 of it. */
 static kiln_status fit(kiln_blob_store *store) {
     const uint64_t coming = store->coming;
-    kiln_arena arena;
-    kiln_arena_init(&arena, 0);
+    kiln_arena arena = {0};
     stored_file *files = NULL;
     size_t count = 0;
     kiln_status st = scan(store, &arena, &files, &count);
@@ -289,17 +283,19 @@ void kiln_blob_store_close(kiln_blob_store *store) {
     kiln_free(store);
 }
 
-static char *path_of(const kiln_blob_store *store, const kiln_digest *digest, kiln_arena *arena) {
+/* Of the blob, or with HALF_PREFIX of what a transfer has brought of it. Points into `out`. */
+static const char *path_of(const kiln_blob_store *store, const char *prefix,
+                           const kiln_digest *digest, kiln_strbuf *out) {
     char name[KILN_DIGEST_TEXT];
     kiln_digest_print(digest, name);
-    return kiln_arena_printf(arena, "%s/%s", store->folder, name);
+    kiln_strbuf_printf(out, "%s/%s%s", store->folder, prefix, name);
+    return out->data;
 }
 
 bool kiln_blob_store_has(kiln_blob_store *store, const kiln_digest *digest) {
-    kiln_arena arena;
-    kiln_arena_init(&arena, 512);
-    bool has = utimensat(AT_FDCWD, path_of(store, digest, &arena), NULL, 0) == 0;
-    kiln_arena_deinit(&arena);
+    kiln_strbuf path = {0};
+    bool has = utimensat(AT_FDCWD, path_of(store, "", digest, &path), NULL, 0) == 0;
+    kiln_strbuf_deinit(&path);
     return has;
 }
 
@@ -320,10 +316,9 @@ static bool is_old(const collection *c, const kiln_digest *digest, int64_t used_
 
 static kiln_status collect_here(collection *c) {
     kiln_blob_store *store = c->store;
-    kiln_arena arena;
+    kiln_arena arena = {0};
     stored_file *files = NULL;
     size_t count = 0;
-    kiln_arena_init(&arena, 0);
     pthread_mutex_lock(&store->lock);
     kiln_status st = scan(store, &arena, &files, &count);
     for (size_t i = 0; !st && i < count; i++)
@@ -337,11 +332,10 @@ static kiln_status collect_here(collection *c) {
 
 /* When a file of ours was last used; 0: there is none. */
 static int64_t used_here(const kiln_blob_store *store, const kiln_digest *digest) {
-    kiln_arena arena;
+    kiln_strbuf path = {0};
     struct stat info;
-    kiln_arena_init(&arena, 512);
-    const bool is_here = stat(path_of(store, digest, &arena), &info) == 0;
-    kiln_arena_deinit(&arena);
+    const bool is_here = stat(path_of(store, "", digest, &path), &info) == 0;
+    kiln_strbuf_deinit(&path);
     return is_here ? info.st_mtime : 0;
 }
 
@@ -386,17 +380,16 @@ kiln_status kiln_blob_store_collect(kiln_blob_store *store, int64_t before_s,
 }
 
 kiln_status kiln_blob_store_remove(kiln_blob_store *store, const kiln_digest *digest) {
-    kiln_arena arena;
+    kiln_strbuf path = {0};
     struct stat info;
     if (is_pinned(store, digest)) return KILN_OK;
-    kiln_arena_init(&arena, 512);
-    const char *path = path_of(store, digest, &arena);
+    path_of(store, "", digest, &path);
     kiln_status st = store->depot ? store->depot->row->remove(store->depot, digest) : KILN_OK;
     pthread_mutex_lock(&store->lock);
-    if (!st && stat(path, &info) == 0 && unlink(path) == 0)
+    if (!st && stat(path.data, &info) == 0 && unlink(path.data) == 0)
         store->bytes -= KILN_MIN(store->bytes, (uint64_t)info.st_size);
     pthread_mutex_unlock(&store->lock);
-    kiln_arena_deinit(&arena);
+    kiln_strbuf_deinit(&path);
     return st;
 }
 
@@ -412,12 +405,13 @@ static kiln_status bring_back(kiln_blob_store *store, const kiln_digest *digest,
     uint64_t most = store->bytes_max ? store->bytes_max : KILN_BLOB_BYTES_MAX;
     kiln_status st = store->depot->row->get(store->depot, digest, most, coming.data);
     bool is_here = !st;
-    if (!st && stat(coming.data, &info) != 0) st = system_error(errno, "reading", coming.data);
+    if (!st && stat(coming.data, &info) != 0) st = KILN_SYSTEM_ERROR(errno, "reading", coming.data);
     if (!st) {
         st = make_room(store, (size_t)info.st_size);
         came(store, (size_t)info.st_size);
     }
-    if (!st && rename(coming.data, path) != 0) st = system_error(errno, "renaming", coming.data);
+    if (!st && rename(coming.data, path) != 0)
+        st = KILN_SYSTEM_ERROR(errno, "renaming", coming.data);
     if (st && is_here) unlink(coming.data);
     kiln_strbuf_deinit(&coming);
     return st;
@@ -425,15 +419,16 @@ static kiln_status bring_back(kiln_blob_store *store, const kiln_digest *digest,
 
 kiln_status kiln_blob_store_path(kiln_blob_store *store, const kiln_digest *digest,
                                  kiln_arena *arena, char **out_path) {
-    char *path = path_of(store, digest, arena);
+    kiln_strbuf text = {0};
+    kiln_status st = KILN_OK;
+    char *path = kiln_str_dup(arena, kiln_str_from(path_of(store, "", digest, &text)));
+    kiln_strbuf_deinit(&text);
     /* Marks the use, for eviction; that the file is there shows by the way. */
-    if (utimensat(AT_FDCWD, path, NULL, 0) != 0) {
-        kiln_status st = errno == ENOENT && store->depot ? bring_back(store, digest, path)
-                                                         : system_error(errno, "blob", path);
-        if (st) return st;
-    }
-    *out_path = path;
-    return KILN_OK;
+    if (utimensat(AT_FDCWD, path, NULL, 0) != 0)
+        st = errno == ENOENT && store->depot ? bring_back(store, digest, path)
+                                             : KILN_SYSTEM_ERROR(errno, "blob", path);
+    if (!st) *out_path = path;
+    return st;
 }
 
 kiln_status kiln_blob_store_reader(kiln_blob_store *store, const kiln_digest *digest, int *out_fd,
@@ -445,7 +440,7 @@ kiln_status kiln_blob_store_reader(kiln_blob_store *store, const kiln_digest *di
     kiln_arena_init(&scratch, 512);
     kiln_status st = kiln_blob_store_path(store, digest, &scratch, &path);
     if (!st) fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (!st && (fd < 0 || fstat(fd, &info) != 0)) st = system_error(errno, "opening", path);
+    if (!st && (fd < 0 || fstat(fd, &info) != 0)) st = KILN_SYSTEM_ERROR(errno, "opening", path);
     kiln_arena_deinit(&scratch);
     if (st) {
         if (fd >= 0) close(fd);
@@ -499,13 +494,6 @@ kiln_status kiln_blob_store_put_parts(kiln_blob_store *store, const kiln_str *pa
 
 /* ---- Writing ---- */
 
-static char *half_path(const kiln_blob_store *store, const kiln_digest *digest, kiln_strbuf *out) {
-    char name[KILN_DIGEST_TEXT];
-    kiln_digest_print(digest, name);
-    kiln_strbuf_printf(out, "%s/" HALF_PREFIX "%s", store->folder, name);
-    return out->data;
-}
-
 void kiln_blob_store_leaving(kiln_blob_store *store, const kiln_digest *digest, bool leaves) {
     pthread_mutex_lock(&store->leaving_lock);
     if (leaves) {
@@ -535,7 +523,7 @@ uint64_t kiln_blob_store_half(kiln_blob_store *store, const kiln_digest *digest)
     wait_until_left(store, digest);
     kiln_strbuf path = {0};
     struct stat info = {0};
-    int fd = open_half(half_path(store, digest, &path), 0);
+    int fd = open_half(path_of(store, HALF_PREFIX, digest, &path), 0);
     if (fd >= 0) {
         if (fstat(fd, &info) != 0) info.st_size = 0;
         close(fd);
@@ -552,11 +540,11 @@ static kiln_status cannot_go_on(uint64_t offset) {
 /* Leaves the file with exactly the bytes before `offset`. */
 static kiln_status seek_to(const kiln_blob_writer *writer, uint64_t offset) {
     struct stat info;
-    if (fstat(writer->fd, &info) != 0) return system_error(errno, "reading", writer->path);
+    if (fstat(writer->fd, &info) != 0) return KILN_SYSTEM_ERROR(errno, "reading", writer->path);
     if (offset && (uint64_t)info.st_size != offset) return cannot_go_on(offset);
     if (kiln_fail_io() || ftruncate(writer->fd, (off_t)offset) != 0 ||
         lseek(writer->fd, (off_t)offset, SEEK_SET) < 0)
-        return system_error(errno, "writing", writer->path);
+        return KILN_SYSTEM_ERROR(errno, "writing", writer->path);
     return KILN_OK;
 }
 
@@ -569,7 +557,7 @@ static kiln_status hash_half(kiln_blob_writer *writer) {
         const size_t want = (size_t)KILN_MIN(writer->written - done, (uint64_t)HASH_BYTES);
         const ssize_t got = pread(writer->fd, bytes, want, (off_t)done);
         if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) st = system_error(got ? errno : EIO, "reading", writer->path);
+        if (got <= 0) st = KILN_SYSTEM_ERROR(got ? errno : EIO, "reading", writer->path);
         if (got > 0) kiln_hasher_add(&writer->hasher, bytes, (size_t)got);
         done += got > 0 ? (uint64_t)got : 0;
     }
@@ -585,7 +573,7 @@ kiln_status kiln_blob_writer_open(kiln_blob_store *store, const kiln_digest *dig
                           (unsigned long long)size);
     if (offset > size) return KILN_ERROR(DATA_LOSS, "a blob that goes on behind its end");
     kiln_strbuf path = {0};
-    int fd = open_half(half_path(store, digest, &path), O_CREAT);
+    int fd = open_half(path_of(store, HALF_PREFIX, digest, &path), O_CREAT);
     if (fd < 0 && errno == EWOULDBLOCK && offset == 0) {
         /* Another connection or program brings it too; whoever is whole first wins. */
         kiln_strbuf_printf(&path, "-%ld-%llx", (long)getpid(), (unsigned long long)kiln_clock_ns());
@@ -593,7 +581,7 @@ kiln_status kiln_blob_writer_open(kiln_blob_store *store, const kiln_digest *dig
     }
     if (fd < 0) {
         kiln_status st = errno == EWOULDBLOCK ? cannot_go_on(offset)
-                                              : system_error(errno, "creating", path.data);
+                                              : KILN_SYSTEM_ERROR(errno, "creating", path.data);
         kiln_strbuf_deinit(&path);
         return st;
     }
@@ -640,12 +628,11 @@ static kiln_status make_room(kiln_blob_store *store, size_t size) {
 /* The disk is full before the quota is. A cache, which what need not be durable is, gives place for
  * `size` bytes or an eighth of what it has. False: it has nothing to give. */
 static bool give_place(kiln_blob_store *store, size_t size) {
-    kiln_arena arena;
+    kiln_arena arena = {0};
     stored_file *files = NULL;
     size_t count = 0;
     bool gave = false;
     if (store->durable || store->bytes_max == 0) return false;
-    kiln_arena_init(&arena, 0);
     pthread_mutex_lock(&store->lock);
     kiln_status st = scan(store, &arena, &files, &count);
     if (!st) {
@@ -672,13 +659,13 @@ static kiln_status write_all(kiln_blob_writer *writer, kiln_str bytes) {
         ssize_t size = kiln_fail_io() ? -1 : write(writer->fd, bytes.data, bytes.size);
         const int error = size < 0 ? errno : 0;
         if (error == EINTR || (error == ENOSPC && give_place(writer->store, bytes.size))) continue;
-        if (error) return system_error(error, "writing", writer->path);
+        if (error) return KILN_SYSTEM_ERROR(error, "writing", writer->path);
         bytes = kiln_str_slice(bytes, (size_t)size, bytes.size);
     }
     if (!writer->store->durable || writer->unsynced < SYNC_BYTES) return KILN_OK;
     writer->unsynced = 0;
     if (kiln_fail_io() || fdatasync(writer->fd) != 0)
-        return system_error(errno, "syncing", writer->path);
+        return KILN_SYSTEM_ERROR(errno, "syncing", writer->path);
     return KILN_OK;
 }
 
@@ -698,6 +685,12 @@ kiln_status kiln_blob_writer_add(kiln_blob_writer *writer, kiln_str bytes) {
     return st;
 }
 
+static void close_writer(kiln_blob_writer *writer) {
+    close(writer->fd); /* and with it the lock */
+    kiln_free(writer->path);
+    kiln_free(writer);
+}
+
 static kiln_status check_content(kiln_blob_writer *writer) {
     if (writer->written != writer->size)
         return KILN_ERROR(DATA_LOSS, "a blob ended after %llu of %llu bytes",
@@ -713,28 +706,24 @@ static kiln_status check_content(kiln_blob_writer *writer) {
 
 kiln_status kiln_blob_writer_finish(kiln_blob_writer *writer) {
     kiln_blob_store *store = writer->store;
-    kiln_arena arena;
-    kiln_arena_init(&arena, 512);
-    char *path = path_of(store, &writer->digest, &arena);
+    kiln_strbuf text = {0};
+    const char *path = path_of(store, "", &writer->digest, &text);
     kiln_status st = check_content(writer);
     if (!st && store->durable && (kiln_fail_io() || fsync(writer->fd) != 0))
-        st = system_error(errno, "syncing", writer->path);
+        st = KILN_SYSTEM_ERROR(errno, "syncing", writer->path);
     if (!st && store->depot)
         st = store->depot->row->put(store->depot, &writer->digest, writer->path);
     if (!st) st = kiln_fail_at(KILN_FAIL_BLOB_RENAME);
     if (!st && (kiln_fail_io() || rename(writer->path, path) != 0))
-        st = system_error(errno, "renaming", writer->path);
+        st = KILN_SYSTEM_ERROR(errno, "renaming", writer->path);
     if (!st && store->durable) kiln_file_sync_folder(path);
     if (!st) kiln_fail_pass(KILN_FAIL_BLOB_KEPT);
-    kiln_arena_deinit(&arena);
-    if (st) {
+    kiln_strbuf_deinit(&text);
+    if (st)
         kiln_blob_writer_abandon(writer, false);
-        return st;
-    }
-    close(writer->fd);
-    kiln_free(writer->path);
-    kiln_free(writer);
-    return KILN_OK;
+    else
+        close_writer(writer);
+    return st;
 }
 
 void kiln_blob_writer_abandon(kiln_blob_writer *writer, bool keep) {
@@ -743,7 +732,5 @@ void kiln_blob_writer_abandon(kiln_blob_writer *writer, bool keep) {
     if (!keep && unlink(writer->path) == 0)
         writer->store->bytes -= KILN_MIN(writer->store->bytes, writer->written);
     pthread_mutex_unlock(&writer->store->lock);
-    close(writer->fd); /* and with it the lock */
-    kiln_free(writer->path);
-    kiln_free(writer);
+    close_writer(writer);
 }

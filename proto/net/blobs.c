@@ -121,11 +121,8 @@ static void say(kiln_blobs *blobs, const kiln_message *message) {
 }
 
 static void send_error(kiln_blobs *blobs, uint32_t stream, kiln_status status) {
-    kiln_arena scratch;
-    kiln_arena_init(&scratch, 1024);
-    kiln_message message = kiln_message_from_status(status, stream, &scratch);
+    kiln_message message = kiln_message_from_status(status, stream);
     say(blobs, &message);
-    kiln_arena_deinit(&scratch);
 }
 
 static void send_ref(kiln_blobs *blobs, kiln_message_type type, uint32_t stream,
@@ -143,12 +140,7 @@ static void send_ref(kiln_blobs *blobs, kiln_message_type type, uint32_t stream,
 }
 
 static void end_outgoing(kiln_blobs *blobs, outgoing *transfer, kiln_status status) {
-    for (uint32_t i = 0; i < blobs->out.count; i++)
-        if (blobs->out.data[i] == transfer) {
-            memmove(&blobs->out.data[i], &blobs->out.data[i + 1],
-                    (--blobs->out.count - i) * sizeof transfer);
-            break;
-        }
+    kiln_vec_remove(&blobs->out, transfer);
     if (transfer->waiter.done)
         deliver(blobs, transfer->waiter, &transfer->digest, status);
     else
@@ -249,7 +241,7 @@ static outgoing *add_outgoing(kiln_blobs *blobs, uint32_t stream, const kiln_dig
     transfer->digest = *digest;
     transfer->credit = first_credit(blobs);
     transfer->source =
-        kiln_blob_source_open(kiln_conn_loop(blobs->conn), blobs->store, digest,
+        kiln_blob_source_open(blobs->conn->loop, blobs->store, digest,
                               kiln_conn_takes_compressed(blobs->conn), on_source, transfer);
     kiln_vec_push(&blobs->out, transfer);
     return transfer;
@@ -300,7 +292,7 @@ static question *make_question(kiln_blobs *blobs, uint32_t stream, uint32_t coun
     return q;
 }
 
-static void ask(question *q) { kiln_loop_bulk(kiln_conn_loop(q->blobs->conn), look, on_looked, q); }
+static void ask(question *q) { kiln_loop_bulk(q->blobs->conn->loop, look, on_looked, q); }
 
 /* ---- Receiving ---- */
 
@@ -330,12 +322,7 @@ static void tell_waiters(kiln_blobs *blobs, incoming *transfer, kiln_status stat
 }
 
 static void end_incoming(kiln_blobs *blobs, incoming *transfer, kiln_status status) {
-    for (uint32_t i = 0; i < blobs->in.count; i++)
-        if (blobs->in.data[i] == transfer) {
-            memmove(&blobs->in.data[i], &blobs->in.data[i + 1],
-                    (--blobs->in.count - i) * sizeof transfer);
-            break;
-        }
+    kiln_vec_remove(&blobs->in, transfer);
     tell_waiters(blobs, transfer, status);
     kiln_blob_sink_drop(transfer->sink, true); /* the rest may come over another connection */
     kiln_vec_deinit(&transfer->waiter);
@@ -555,7 +542,7 @@ static void on_put(kiln_blobs *blobs, const kiln_message *message) {
         fail_incoming(blobs, transfer, st);
     else
         transfer->sink =
-            kiln_blob_sink_open(kiln_conn_loop(blobs->conn), blobs->store, put,
+            kiln_blob_sink_open(blobs->conn->loop, blobs->store, put,
                                 (kiln_blob_sink_events){on_sink_written, on_sink_ended}, transfer);
 }
 
@@ -649,7 +636,7 @@ kiln_blobs *kiln_blobs_attach(kiln_conn *conn, kiln_blob_store *store) {
     kiln_blobs *blobs = kiln_alloc(sizeof *blobs);
     blobs->conn = conn;
     blobs->store = store;
-    blobs->timer = kiln_timer_create(kiln_conn_loop(conn), deliver_ready, blobs);
+    blobs->timer = kiln_timer_create(conn->loop, deliver_ready, blobs);
     kiln_conn_set_blobs(conn, blobs, &events);
     return blobs;
 }

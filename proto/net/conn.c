@@ -99,16 +99,13 @@ static void post(kiln_conn *conn, kiln_strbuf *frame);
 static void flush(kiln_conn *conn);
 
 static void tell(kiln_conn *conn, kiln_status said) {
-    kiln_arena scratch;
-    kiln_arena_init(&scratch, 1024);
-    kiln_message message = kiln_message_from_status(said, 0, &scratch);
+    kiln_message message = kiln_message_from_status(said, 0);
     kiln_strbuf frame = {0};
     kiln_status st = kiln_frame_write_message(&frame, &message);
     if (!st) post(conn, &frame);
     flush(conn);
     kiln_status_free(st); /* last words that do not fit are not said */
     kiln_strbuf_deinit(&frame);
-    kiln_arena_deinit(&scratch);
 }
 
 void kiln_conn_fail_saying(kiln_conn *conn, kiln_status why, kiln_status said) {
@@ -457,8 +454,6 @@ size_t kiln_conn_queued_bytes(const kiln_conn *conn) { return conn->queued_bytes
 uint64_t kiln_conn_wire_bytes(const kiln_conn *conn) {
     return conn->sent_bytes + conn->received_bytes;
 }
-
-kiln_loop *kiln_conn_loop(kiln_conn *conn) { return conn->loop; }
 
 void kiln_conn_set_blobs(kiln_conn *conn, kiln_blobs *blobs, const kiln_blob_events *events) {
     KILN_CHECK(conn->blobs == NULL);

@@ -139,7 +139,6 @@ void kiln_conn_enlist(kiln_conn *conn);
 void kiln_conn_delist(kiln_conn *conn);
 /* The key that the peer has proven, without its secret; NULL: none. */
 const kiln_key *kiln_conn_key(const kiln_conn *conn);
-kiln_loop *kiln_conn_loop(kiln_conn *conn);
 void kiln_conn_set_blobs(kiln_conn *conn, kiln_blobs *blobs, const kiln_blob_events *events);
 
 /* Closes now, for that reason. */

@@ -10,9 +10,9 @@
 #define HELLO_BYTES_MAX ((size_t)4096) /* bytes kept of the message of an unknown peer */
 
 static void refuse(kiln_conn *conn, uint32_t stream, kiln_status why) {
-    kiln_message error = kiln_message_from_status(why, stream, &conn->loop->conns.message);
-    kiln_status_free(why);
+    kiln_message error = kiln_message_from_status(why, stream);
     kiln_status st = kiln_conn_put(conn, &error);
+    kiln_status_free(why);
     if (st) kiln_conn_fail(conn, st);
 }
 

@@ -1,20 +1,16 @@
 /* Key files: reading, writing, and which credentials a program shows. */
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/rand.h"
 #include "proto/net.h"
+#include "proto/net/secret_file.h"
 
 kiln_status kiln_keys_read(const char *path, kiln_keys *out_keys) {
-    struct stat info;
-    if (stat(path, &info) == 0 && (info.st_mode & 077))
-        return KILN_ERROR(PERMISSION_DENIED, "%s can be read by others; chmod 600 %s", path, path);
-    kiln_arena arena;
-    kiln_arena_init(&arena, 0);
+    kiln_arena arena = {0};
     kiln_str text = {0};
-    kiln_status st = kiln_file_read(path, KILN_KEY_FILE_MAX, &arena, &text);
+    kiln_status st = kiln_secret_file_read(path, KILN_KEY_FILE_MAX, &arena, &text);
     if (!st) st = kiln_status_note(kiln_keys_parse(text, out_keys), "%s", path);
     if (text.size) explicit_bzero((char *)(uintptr_t)text.data, text.size);
     kiln_arena_deinit(&arena);

@@ -87,7 +87,6 @@ kiln_status kiln_loop_create(kiln_loop **out_loop) {
         return kiln_net_error(code, "starting the event loop");
     }
     start_turns(loop);
-    kiln_arena_init(&loop->conns.message, 0);
     *out_loop = loop;
     return KILN_OK;
 }

@@ -1,65 +1,29 @@
 #include "proto/signing.h"
 
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/hash.h"
-#include "base/rand.h"
 #include "proto/net.h"
+#include "proto/net/secret_file.h"
 
-#define SIGNING_FILE_MAX 4096u
 #define HEAD "kiln-signing 1\n"
-
-static kiln_status write_new(const char *path, uint8_t seed[KILN_SIGN_SEED_BYTES]) {
-    kiln_strbuf text = {0};
-    kiln_digest digits;
-    char hex[KILN_DIGEST_TEXT];
-    kiln_status st = kiln_rand_system(seed, KILN_SIGN_SEED_BYTES);
-    if (st) return st;
-    memcpy(digits.byte, seed, sizeof digits.byte);
-    kiln_digest_print(&digits, hex);
-    kiln_strbuf_printf(&text, HEAD "%s\n", hex);
-    st = kiln_file_write(path, kiln_strbuf_view(&text), 0600);
-    explicit_bzero(&digits, sizeof digits);
-    explicit_bzero(hex, sizeof hex);
-    explicit_bzero(text.data, text.size);
-    kiln_strbuf_deinit(&text);
-    return st;
-}
-
-static kiln_status read_old(const char *path, uint8_t seed[KILN_SIGN_SEED_BYTES]) {
-    struct stat info;
-    if (stat(path, &info) == 0 && (info.st_mode & 077))
-        return KILN_ERROR(PERMISSION_DENIED, "%s can be read by others; chmod 600 %s", path, path);
-    kiln_arena arena;
-    kiln_arena_init(&arena, SIGNING_FILE_MAX);
-    kiln_str text = {0};
-    kiln_digest digits = {{0}};
-    kiln_status st = kiln_file_read(path, SIGNING_FILE_MAX, &arena, &text);
-    kiln_str hex = kiln_str_slice(text, strlen(HEAD), text.size);
-    if (!st && (!kiln_str_starts(text, HEAD) || !kiln_digest_parse(kiln_str_trim(hex), &digits)))
-        st = KILN_ERROR(DATA_LOSS,
-                        "%s holds no key; remove it to get a new one (records that the old one "
-                        "signed stay right)",
-                        path);
-    if (!st) memcpy(seed, digits.byte, KILN_SIGN_SEED_BYTES);
-    explicit_bzero(&digits, sizeof digits);
-    if (text.size) explicit_bzero((char *)(uintptr_t)text.data, text.size);
-    kiln_arena_deinit(&arena);
-    return st;
-}
+#define NO_KEY \
+    "holds no key; remove it to get a new one (records that the old one signed stay right)"
 
 /* Two programs that start at once must not draw two keys. */
 static kiln_status load_own(const char *home, uint8_t seed[KILN_SIGN_SEED_BYTES]) {
     kiln_strbuf path = {0};
+    kiln_digest own;
     int lock = -1;
     kiln_strbuf_printf(&path, "%s/signing.key", home);
     kiln_status st = KILN_OK;
     if (!kiln_file_exists(path.data)) st = kiln_file_lock(path.data, &lock);
     if (!st)
-        st = kiln_file_exists(path.data) ? read_old(path.data, seed) : write_new(path.data, seed);
+        st = kiln_file_exists(path.data) ? kiln_secret_load(path.data, HEAD, NO_KEY, &own)
+                                         : kiln_secret_create(path.data, HEAD, &own);
+    if (!st) memcpy(seed, own.byte, KILN_SIGN_SEED_BYTES);
+    explicit_bzero(&own, sizeof own);
     if (lock >= 0) close(lock);
     kiln_strbuf_deinit(&path);
     return st;

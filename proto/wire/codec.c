@@ -284,9 +284,8 @@ static void copy_field(const kiln_field_info *field, copy_text how, void *at, ki
         kiln_str *view = at;
         view->data = view->size ? kiln_arena_copy(arena, view->data, view->size) : NULL;
     } else if (field->kind == KILN_FIELD_u64s) {
-        kiln_u64s *list = at;
-        list->item =
-            list->count ? kiln_arena_copy(arena, list->item, list->count * sizeof(uint64_t)) : NULL;
+        kiln_any_list *list = at;
+        copy_items(&list->item, list->count * sizeof(uint64_t), arena);
     } else if (field->kind == KILN_FIELD_nest) {
         copy_fields(kiln_schema_of_record(field->record), how, at, arena);
     } else if (field->kind == KILN_FIELD_list) {

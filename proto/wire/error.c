@@ -48,10 +48,9 @@ kiln_message kiln_message_error(kiln_code code, uint32_t stream, const char *tex
                                     .retry_after_ms = kind->retry_after_ms}};
 }
 
-kiln_message kiln_message_from_status(kiln_status status, uint32_t stream, kiln_arena *arena) {
+kiln_message kiln_message_from_status(kiln_status status, uint32_t stream) {
     KILN_CHECK(status != NULL);
-    return kiln_message_error(kiln_status_code(status), stream,
-                              kiln_str_dup(arena, kiln_str_from(kiln_status_text(status))));
+    return kiln_message_error(kiln_status_code(status), stream, kiln_status_text(status));
 }
 
 kiln_status kiln_status_from_error(const kiln_msg_error *error) {

@@ -157,11 +157,14 @@ const kiln_key *kiln_keys_signer(const kiln_keys *keys, const kiln_key *name,
     return NULL;
 }
 
-uint32_t kiln_keys_in_force(const kiln_keys *keys) {
+static uint32_t count_in_force(const kiln_keys *keys, uint32_t first, uint32_t end) {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < keys->key.count; i++)
-        count += keys->key.data[i].state != KILN_KEY_REVOKED;
+    for (uint32_t i = first; i < end; i++) count += keys->key.data[i].state != KILN_KEY_REVOKED;
     return count;
+}
+
+uint32_t kiln_keys_in_force(const kiln_keys *keys) {
+    return count_in_force(keys, 0, keys->key.count);
 }
 
 kiln_status kiln_keys_newest(const kiln_keys *keys, const kiln_key *name,
@@ -200,13 +203,6 @@ static kiln_status insert(kiln_keys *keys, const kiln_key *key) {
     memmove(data + at + 1, data + at, (keys->key.count - 1 - at) * sizeof *data);
     data[at] = *key;
     return KILN_OK;
-}
-
-/* Of the node in first..end. */
-static uint32_t count_in_force(const kiln_keys *keys, uint32_t first, uint32_t end) {
-    uint32_t count = 0;
-    for (uint32_t i = first; i < end; i++) count += keys->key.data[i].state != KILN_KEY_REVOKED;
-    return count;
 }
 
 static void drop_oldest(kiln_keys *keys, uint32_t first, uint32_t end) {
@@ -351,28 +347,24 @@ static bool parse_succession(kiln_str text, kiln_succession *out) {
                        out->proof.byte + KILN_KEY_BYTES);
 }
 
+static kiln_status expect(bool is_right, const char *form) {
+    return is_right ? KILN_OK : KILN_ERROR(DATA_LOSS, "expected %s", form);
+}
+
 /* expires=, public=, before=, seed=, or the word of a state. */
 static kiln_status parse_attribute(kiln_str text, kiln_key *key) {
     kiln_str value = text, name = kiln_str_cut(&value, '=');
     if (kiln_str_is(name, "expires"))
-        return kiln_day_parse(value, &key->last_day)
-                   ? KILN_OK
-                   : KILN_ERROR(DATA_LOSS, "expires=YYYY-MM-DD is meant");
-    if (kiln_str_is(name, "public")) {
-        key->has_public = parse_bytes(value, key->public_half.byte);
-        return key->has_public ? KILN_OK
-                               : KILN_ERROR(DATA_LOSS, "public= has 64 hexadecimal digits");
-    }
-    if (kiln_str_is(name, "before")) {
-        key->has_before = parse_succession(value, &key->succession);
-        return key->has_before
-                   ? KILN_OK
-                   : KILN_ERROR(DATA_LOSS, "before= has 64 hexadecimal digits, '/' and 128 more");
-    }
-    if (kiln_str_is(name, "seed")) {
-        key->has_seed = parse_bytes(value, key->seed);
-        return key->has_seed ? KILN_OK : KILN_ERROR(DATA_LOSS, "seed= has 64 hexadecimal digits");
-    }
+        return expect(kiln_day_parse(value, &key->last_day), "expires=YYYY-MM-DD");
+    if (kiln_str_is(name, "public"))
+        return expect(key->has_public = parse_bytes(value, key->public_half.byte),
+                      "public= and 64 hexadecimal digits");
+    if (kiln_str_is(name, "before"))
+        return expect(key->has_before = parse_succession(value, &key->succession),
+                      "before= and 64 hexadecimal digits, '/' and 128 more");
+    if (kiln_str_is(name, "seed"))
+        return expect(key->has_seed = parse_bytes(value, key->seed),
+                      "seed= and 64 hexadecimal digits");
     for (kiln_key_state state = KILN_KEY_OFFERED; state < KILN_KEY_REVOKED; state++) {
         if (!kiln_str_is(text, state_word[state])) continue;
         key->state = state;

@@ -36,58 +36,31 @@ enum {
     {#name, DOC(doc), limit, offsetof(kiln_msg_##owner, name), KILN_RECORD_##record, KILN_FIELD_list, key, need},
 #define END(name) };
 #include "proto/messages.def"
-#undef RECORD
-#undef MESSAGE
-#undef FIELD
-#undef NEST
-#undef LIST
-#undef END
-
-#define FIELD(owner, key, kind, name, need, limit, doc)
-#define NEST(owner, key, record, name, need, doc)
-#define LIST(owner, key, record, name, need, limit, doc)
-#define END(name)
 
 static const kiln_schema record_table[] = {
 #define RECORD(name, doc) \
     {#name, #name, DOC(doc), sizeof(kiln_msg_##name), fields_of_##name, KILN_ARRAY_COUNT(fields_of_##name), 0, 0, 0, 1},
-#define MESSAGE(id, number, name, from, to, since, doc)
 #include "proto/messages.def"
-#undef RECORD
-#undef MESSAGE
 };
 
 static const kiln_schema message_table[] = {
-#define RECORD(name, doc)
 #define MESSAGE(id, number, name, from, to, since, doc)                                                  \
     {#id, #name, DOC(doc), sizeof(kiln_msg_##name), fields_of_##name, KILN_ARRAY_COUNT(fields_of_##name),     \
      KILN_MSG_##id, from, to, since},
 #include "proto/messages.def"
-#undef RECORD
-#undef MESSAGE
 };
 
 enum {
-#define RECORD(name, doc)
 #define MESSAGE(id, number, name, from, to, since, doc) PLACE_##id,
 #include "proto/messages.def"
-#undef RECORD
-#undef MESSAGE
 };
 
 /* In message_table, from 1; 0: there is no such message. */
 static const uint8_t place_of[] = {
-#define RECORD(name, doc)
 #define MESSAGE(id, number, name, from, to, since, doc) [number] = PLACE_##id + 1,
 #include "proto/messages.def"
-#undef RECORD
-#undef MESSAGE
 };
 /* clang-format on */
-#undef FIELD
-#undef NEST
-#undef LIST
-#undef END
 
 _Static_assert(KILN_ARRAY_COUNT(record_table) == KILN_RECORD_COUNT, "one row per record");
 
@@ -172,15 +145,6 @@ NAMES(kiln_board_service_name, kiln_board_service, KILN_BOARD_SERVICES)
 NAMES(kiln_rest_name, kiln_rest, KILN_RESTS)
 NAMES(kiln_member_name, kiln_member, KILN_MEMBERS)
 
-bool kiln_member_find(kiln_str name, kiln_member *out_role) {
-    for (kiln_member role = 0; role < KILN_MEMBER_COUNT; role++)
-        if (kiln_str_is(name, kiln_member_name(role))) {
-            *out_role = role;
-            return true;
-        }
-    return false;
-}
-
 static const struct {
     const char *name, *text;
     uint64_t max;
@@ -194,20 +158,15 @@ const char *kiln_setting_name(kiln_setting setting) { return setting_table[setti
 const char *kiln_setting_text(kiln_setting setting) { return setting_table[setting].text; }
 uint64_t kiln_setting_max(kiln_setting setting) { return setting_table[setting].max; }
 
-bool kiln_setting_find(kiln_str name, kiln_setting *out_setting) {
-    for (kiln_setting setting = 0; setting < KILN_SETTING_COUNT; setting++)
-        if (kiln_str_is(name, kiln_setting_name(setting))) {
-            *out_setting = setting;
-            return true;
-        }
-    return false;
-}
-
-bool kiln_peer_role_find(kiln_str name, kiln_peer_role *out_role) {
-    for (kiln_peer_role role = 0; role < KILN_PEER_COUNT; role++)
-        if (kiln_str_is(name, kiln_peer_role_name(role))) {
-            *out_role = role;
-            return true;
-        }
-    return false;
-}
+#define FIND(function, type, count, name_of)         \
+    bool function(kiln_str name, type *out_value) {  \
+        for (type value = 0; value < count; value++) \
+            if (kiln_str_is(name, name_of(value))) { \
+                *out_value = value;                  \
+                return true;                         \
+            }                                        \
+        return false;                                \
+    }
+FIND(kiln_peer_role_find, kiln_peer_role, KILN_PEER_COUNT, kiln_peer_role_name)
+FIND(kiln_member_find, kiln_member, KILN_MEMBER_COUNT, kiln_member_name)
+FIND(kiln_setting_find, kiln_setting, KILN_SETTING_COUNT, kiln_setting_name)

@@ -31,6 +31,24 @@ static void reserved_room_needs_no_growth(void **state) {
     kiln_vec_deinit(&v);
 }
 
+static void a_removed_item_leaves_the_others_in_order(void **state) {
+    (void)state;
+    int_vec v = {0};
+    for (int i = 0; i < 4; i++) kiln_vec_push(&v, i % 3);
+    kiln_vec_remove(&v, 7); /* is not there */
+    assert_int_equal(v.count, 4);
+    kiln_vec_remove(&v, 0); /* the first of two */
+    kiln_vec_remove(&v, 2);
+    assert_int_equal(v.count, 2);
+    assert_int_equal(v.data[0], 1);
+    assert_int_equal(v.data[1], 0);
+    kiln_vec_remove(&v, 0);
+    kiln_vec_remove(&v, 1);
+    kiln_vec_remove(&v, 1);
+    assert_int_equal(v.count, 0);
+    kiln_vec_deinit(&v);
+}
+
 static void growth_is_geometric(void **state) {
     (void)state;
     int_vec v = {0};
@@ -51,6 +69,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pushed_items_stay_in_order),
         cmocka_unit_test(reserved_room_needs_no_growth),
+        cmocka_unit_test(a_removed_item_leaves_the_others_in_order),
         cmocka_unit_test(growth_is_geometric),
         test_with_arena(arena_vectors_live_in_the_arena),
     };

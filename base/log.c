@@ -25,6 +25,21 @@ void kiln_log_init(const char *program, kiln_log_level level) {
     threshold = level;
 }
 
+static const char *const level_name[] = {"error", "warn", "info", "debug"};
+
+kiln_log_level kiln_log_level_now(void) { return threshold; }
+
+const char *kiln_log_level_name(kiln_log_level level) { return level_name[level]; }
+
+bool kiln_log_level_find(const char *name, kiln_log_level *out_level) {
+    for (unsigned i = 0; i < KILN_ARRAY_COUNT(level_name); i++) {
+        if (strcmp(name, level_name[i]) != 0) continue;
+        *out_level = (kiln_log_level)i;
+        return true;
+    }
+    return false;
+}
+
 void kiln_log_as_json(void) { as_json = true; }
 
 void kiln_log_tap(void (*tap)(void *context, kiln_str line), void *context) {
@@ -85,7 +100,6 @@ static bool is_plain(kiln_str text) {
 }
 
 static void begin(line *l, kiln_log_level level) {
-    static const char *const level_name[] = {"error", "warn", "info", "debug"};
     uint64_t wall_ns = kiln_clock_wall_ns();
     time_t seconds = (time_t)(wall_ns / KILN_NS_PER_S);
     struct tm utc;

@@ -3,6 +3,7 @@
 #ifndef KILN_BASE_LOG_H
 #define KILN_BASE_LOG_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/macros.h"
@@ -18,6 +19,11 @@ typedef enum kiln_log_level {
 
 /* Called once from main. `program` must outlive the process. */
 void kiln_log_init(const char *program, kiln_log_level level);
+/* The level that it is at; words for levels, as --log-level has them. `find` returns false when the
+ * word is unknown. */
+kiln_log_level kiln_log_level_now(void);
+const char *kiln_log_level_name(kiln_log_level level);
+bool kiln_log_level_find(const char *name, kiln_log_level *out_level);
 /* From here on each line is {"level":...,"time":...,"program":...,"message":...} and fields. */
 void kiln_log_as_json(void);
 void kiln_log(kiln_log_level level, const char *format, ...) KILN_PRINTF(2, 3);

@@ -30,14 +30,31 @@ kiln_status kiln_home(kiln_arena *arena, char **out_path) {
 /* "output|o": whether `name` is one of the spellings. */
 static bool is_spelled(const kiln_opt *option, kiln_str name) {
     kiln_str rest = kiln_str_from(option->name);
-    while (rest.size)
+    while (rest.size && *rest.data != '$')
         if (kiln_str_equal(kiln_str_cut(&rest, '|'), name)) return true;
     return false;
 }
 
-static const kiln_opt *find_option(const kiln_opt_table *table, kiln_str name) {
+const kiln_opt *kiln_opt_find(const kiln_opt_table *table, kiln_str name) {
     for (size_t i = 0; i < table->option_count; i++)
         if (is_spelled(&table->option[i], name)) return &table->option[i];
+    return NULL;
+}
+
+kiln_str kiln_opt_name(const kiln_opt *option) {
+    kiln_str rest = kiln_str_from(option->name);
+    return kiln_str_cut(&rest, '|');
+}
+
+const char *kiln_opt_variable(const kiln_opt *option, kiln_arena *arena, const char **out_value) {
+    kiln_str rest = kiln_str_from(option->name);
+    while (rest.size) {
+        const kiln_str spelling = kiln_str_cut(&rest, '|');
+        if (*spelling.data != '$') continue;
+        const char *variable = kiln_str_dup(arena, kiln_str_slice(spelling, 1, spelling.size));
+        *out_value = kiln_env(variable);
+        return variable;
+    }
     return NULL;
 }
 
@@ -58,29 +75,49 @@ static size_t distance_of(kiln_str a, kiln_str b) {
     return row[b.size];
 }
 
+kiln_nearest kiln_nearest_to(kiln_str typed) {
+    return (kiln_nearest){.typed = typed, .distance = SUGGESTION_DISTANCE_MAX + 1};
+}
+
+void kiln_nearest_try(kiln_nearest *nearest, kiln_str name) {
+    const size_t distance = distance_of(nearest->typed, name);
+    /* A name that shares no character with what was typed is no suggestion. */
+    if (distance >= nearest->distance || distance >= nearest->typed.size) return;
+    nearest->distance = distance;
+    nearest->found = name;
+}
+
 static kiln_status unknown_option(const kiln_opt_table *table, kiln_str name) {
-    size_t best = SUGGESTION_DISTANCE_MAX + 1;
-    kiln_str nearest = {0};
-    for (size_t i = 0; i < table->option_count; i++) {
-        kiln_str rest = kiln_str_from(table->option[i].name);
-        kiln_str spelling = kiln_str_cut(&rest, '|');
-        size_t distance = distance_of(name, spelling);
-        if (distance >= best) continue;
-        best = distance;
-        nearest = spelling;
-    }
-    if (nearest.size)
+    kiln_nearest nearest = kiln_nearest_to(name);
+    for (size_t i = 0; i < table->option_count; i++)
+        kiln_nearest_try(&nearest, kiln_opt_name(&table->option[i]));
+    if (nearest.found.size)
         return KILN_ERROR(INVALID_ARGUMENT, "unknown option --%.*s; did you mean --%.*s?",
-                          KILN_STR_ARG(name), KILN_STR_ARG(nearest));
+                          KILN_STR_ARG(name), KILN_STR_ARG(nearest.found));
     return KILN_ERROR(INVALID_ARGUMENT, "unknown option --%.*s; --help lists the options",
                       KILN_STR_ARG(name));
+}
+
+static kiln_status set_flag(bool *flag, kiln_str name, const char *text) {
+    static const char *const word[] = {"no", "yes", "false", "true", "off", "on"};
+    if (!text) {
+        *flag = true;
+        return KILN_OK;
+    }
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(word); i++) {
+        if (strcmp(text, word[i]) != 0) continue;
+        *flag = i % 2 == 1;
+        return KILN_OK;
+    }
+    return KILN_ERROR(INVALID_ARGUMENT, "--%.*s takes no value but yes or no, not '%s'",
+                      KILN_STR_ARG(name), text);
 }
 
 static kiln_status set_value(const kiln_opt *option, kiln_str name, const char *text,
                              kiln_arena *arena) {
     kiln_str value = kiln_str_from(text);
     switch (option->kind) {
-    case KILN_OPT_FLAG: *(bool *)option->value = true; return KILN_OK;
+    case KILN_OPT_FLAG: return set_flag(option->value, name, text);
     case KILN_OPT_TEXT: *(const char **)option->value = text; return KILN_OK;
     case KILN_OPT_COUNT:
         if (kiln_str_to_u64(value, option->value)) return KILN_OK;
@@ -103,93 +140,83 @@ static kiln_status set_value(const kiln_opt *option, kiln_str name, const char *
 }
 
 static kiln_status check_value(const kiln_opt *option, kiln_str name, bool has_value) {
-    const bool is_flag = option->kind == KILN_OPT_FLAG;
-    if (is_flag && has_value)
-        return KILN_ERROR(INVALID_ARGUMENT, "--%.*s takes no value", KILN_STR_ARG(name));
-    if (!is_flag && !has_value)
-        return KILN_ERROR(INVALID_ARGUMENT, "--%.*s wants a value %s", KILN_STR_ARG(name),
-                          option->metavar ? option->metavar : "");
-    return KILN_OK;
+    if (option->kind == KILN_OPT_FLAG || has_value) return KILN_OK;
+    return KILN_ERROR(INVALID_ARGUMENT, "--%.*s wants a value %s", KILN_STR_ARG(name),
+                      option->metavar ? option->metavar : "");
 }
 
 kiln_status kiln_opt_set(const kiln_opt_table *table, const kiln_opt_given *given,
                          kiln_arena *arena) {
     const kiln_str name = kiln_str_from(given->name);
-    const kiln_opt *option = find_option(table, name);
+    const kiln_opt *option = kiln_opt_find(table, name);
     if (!option) return unknown_option(table, name);
     kiln_status st = check_value(option, name, given->value != NULL);
     return st ? st : set_value(option, name, given->value, arena);
 }
 
-/* The option that starts at argv[*at], and its value, NULL of a flag; moves *at onto the last word
- * it used. */
+/* The option that starts at argv[*at]; moves *at onto the last word it used. */
 static kiln_status split_option(const kiln_opt_table *table, int argc, char **argv, int *at,
-                                const kiln_opt **out_option, kiln_str *out_name,
-                                const char **out_value) {
+                                kiln_arena *arena, kiln_opt_given *out) {
     kiln_str word = kiln_str_from(argv[*at]);
     kiln_str rest = kiln_str_slice(word, kiln_str_starts(word, "--") ? 2 : 1, word.size);
     const bool is_joined = kiln_str_find_char(rest, '=') < rest.size; /* --name=value */
     kiln_str name = kiln_str_cut(&rest, '=');
-    const kiln_opt *option = find_option(table, name);
+    const kiln_opt *option = kiln_opt_find(table, name);
     if (!option) return unknown_option(table, name);
-    const bool is_flag = option->kind == KILN_OPT_FLAG;
-    kiln_status st = check_value(option, name, is_joined || (!is_flag && *at + 1 < argc));
+    const bool is_next = !is_joined && option->kind != KILN_OPT_FLAG; /* --name value */
+    kiln_status st = check_value(option, name, is_joined || (is_next && *at + 1 < argc));
     if (st) return st;
-    *out_option = option;
-    *out_name = name;
-    *out_value = is_flag ? NULL : is_joined ? rest.data : argv[++*at];
+    out->name = kiln_str_dup(arena, name);
+    out->value = is_joined ? rest.data : is_next ? argv[++*at] : NULL;
     return KILN_OK;
 }
 
 static bool looks_like_option(const char *word) { return word[0] == '-' && word[1] != '\0'; }
 
-kiln_status kiln_opt_parse(const kiln_opt_table *table, int argc, char **argv, kiln_arena *arena,
-                           const char ***out_positional, size_t *out_count, bool *out_help) {
+static bool is_help(const char *word) {
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
+kiln_status kiln_opt_split(const kiln_opt_table *table, int argc, char **argv, kiln_arena *arena,
+                           kiln_args *out) {
     KILN_VEC(const char *) positional = {0};
+    *out = (kiln_args){0};
     bool options_ended = false;
-    for (int at = 1; at < argc; at++) {
-        if (!options_ended && strcmp(argv[at], "--") == 0) {
-            options_ended = true;
-        } else if (!options_ended &&
-                   (strcmp(argv[at], "--help") == 0 || strcmp(argv[at], "-h") == 0)) {
-            *out_help = true;
-            return KILN_OK;
-        } else if (!options_ended && looks_like_option(argv[at])) {
-            const kiln_opt *option = NULL;
-            const char *value = NULL;
-            kiln_str name;
-            kiln_status st = split_option(table, argc, argv, &at, &option, &name, &value);
-            if (!st) st = set_value(option, name, value, arena);
-            if (st) return st;
-        } else {
+    for (int at = 1; at < argc && !out->help; at++) {
+        if (options_ended || !looks_like_option(argv[at])) {
             kiln_vec_push_in(arena, &positional, argv[at]);
+        } else if (strcmp(argv[at], "--") == 0) {
+            options_ended = true;
+        } else if (is_help(argv[at])) {
+            out->help = true;
+        } else {
+            kiln_opt_given given = {0};
+            kiln_status st = split_option(table, argc, argv, &at, arena, &given);
+            if (st) return st;
+            kiln_vec_push_in(arena, &out->given, given);
         }
     }
-    if (positional.count < table->positional_min)
-        return KILN_ERROR(INVALID_ARGUMENT, "something is missing; usage: %s", table->usage);
-    if (positional.count > table->positional_max)
-        return KILN_ERROR(INVALID_ARGUMENT, "unexpected argument '%s'; usage: %s",
-                          positional.data[table->positional_max], table->usage);
-    *out_positional = positional.data;
-    *out_count = positional.count;
-    *out_help = false;
+    out->positional = positional.data;
+    out->count = positional.count;
     return KILN_OK;
 }
 
-kiln_opt_given_list kiln_opt_list_given(const kiln_opt_table *table, int argc, char **argv,
-                                        kiln_arena *arena) {
-    kiln_opt_given_list list = {0};
-    for (int at = 1; at < argc && strcmp(argv[at], "--") != 0; at++) {
-        const kiln_opt *option = NULL;
-        const char *value = NULL;
-        kiln_str name;
-        if (!looks_like_option(argv[at])) continue;
-        kiln_status st = split_option(table, argc, argv, &at, &option, &name, &value);
-        KILN_CHECK(!st); /* it was taken before */
-        const kiln_opt_given given = {kiln_str_dup(arena, name), value};
-        kiln_vec_push_in(arena, &list, given);
-    }
-    return list;
+kiln_status kiln_opt_check_count(const kiln_opt_table *table, const kiln_args *args) {
+    if (args->count < table->positional_min)
+        return KILN_ERROR(INVALID_ARGUMENT, "something is missing; usage: %s", table->usage);
+    if (args->count > table->positional_max)
+        return KILN_ERROR(INVALID_ARGUMENT, "unexpected argument '%s'; usage: %s",
+                          args->positional[table->positional_max], table->usage);
+    return KILN_OK;
+}
+
+kiln_status kiln_opt_parse(const kiln_opt_table *table, int argc, char **argv, kiln_arena *arena,
+                           kiln_args *out) {
+    kiln_status st = kiln_opt_split(table, argc, argv, arena, out);
+    if (st || out->help) return st;
+    for (uint32_t i = 0; !st && i < out->given.count; i++)
+        st = kiln_opt_set(table, &out->given.data[i], arena);
+    return st ? st : kiln_opt_check_count(table, out);
 }
 
 static void print_option(const char *name, const char *metavar, const char *help,
@@ -197,7 +224,7 @@ static void print_option(const char *name, const char *metavar, const char *help
     size_t begin = out->size;
     kiln_strbuf_text(out, "  ");
     kiln_str rest = kiln_str_from(name);
-    for (bool first = true; rest.size; first = false) {
+    for (bool first = true; rest.size && *rest.data != '$'; first = false) {
         kiln_str spelling = kiln_str_cut(&rest, '|');
         kiln_strbuf_printf(out, "%s%s%.*s", first ? "" : ", ", spelling.size == 1 ? "-" : "--",
                            KILN_STR_ARG(spelling));

@@ -13,7 +13,7 @@
 #include "base/vec.h"
 
 typedef enum kiln_opt_kind {
-    KILN_OPT_FLAG,   /* bool *       --json            */
+    KILN_OPT_FLAG,   /* bool *       --json, or --json=no */
     KILN_OPT_TEXT,   /* const char **  --db PATH         */
     KILN_OPT_COUNT,  /* uint64_t *   --trials N        */
     KILN_OPT_NUMBER, /* double *     --seconds S       */
@@ -26,7 +26,9 @@ typedef struct kiln_opt_list {
 } kiln_opt_list;
 
 typedef struct kiln_opt {
-    const char *name; /* "trials" for --trials; a second spelling after a bar: "output|o" */
+    /* "trials" for --trials; a second spelling after a bar: "output|o"; an environment variable
+     * that stands in for the option after a bar and a dollar: "tracker|$KILN_TRACKER". */
+    const char *name;
     kiln_opt_kind kind;
     void *value;         /* destination, holding the default */
     const char *metavar; /* "N"; NULL for flags */
@@ -41,27 +43,54 @@ typedef struct kiln_opt_table {
     size_t positional_min, positional_max;
 } kiln_opt_table;
 
-/* Parses argv[1..]. Positionals go to `arena`. --help sets *out_help and stops. "--name=value" and
- * "--name value" both work; "--" ends options.
- * INVALID_ARGUMENT: unknown option (with the nearest known one), missing or bad value, wrong count.
- */
-KILN_MUST_USE kiln_status kiln_opt_parse(const kiln_opt_table *table, int argc, char **argv,
-                                         kiln_arena *arena, const char ***out_positional,
-                                         size_t *out_count, bool *out_help);
-
-/* An option as a command line has it, without dashes; `value` is NULL for flags. */
+/* An option as a command line has it, without dashes; `value` is NULL for flags that have none. */
 typedef struct kiln_opt_given {
     const char *name, *value;
 } kiln_opt_given;
 typedef KILN_VEC(kiln_opt_given) kiln_opt_given_list;
-/* Lists the options of a command line that kiln_opt_parse took, unless that was --help. */
-kiln_opt_given_list kiln_opt_list_given(const kiln_opt_table *table, int argc, char **argv,
-                                        kiln_arena *arena);
-/* Sets one option, which comes from elsewhere than a command line. INVALID_ARGUMENT: unknown option
- * (with the nearest known one), missing or bad value. */
+
+/* What a command line says. */
+typedef struct kiln_args {
+    const char **positional;
+    size_t count;
+    kiln_opt_given_list given; /* options, as they were given */
+    bool help;                 /* --help was given; what follows it was not read */
+} kiln_args;
+
+/* Splits argv[1..] into options and positionals, in `arena`, and sets nothing. "--name=value" and
+ * "--name value" both work; "--" ends options.
+ * INVALID_ARGUMENT: unknown option (with the nearest known one), missing value. */
+KILN_MUST_USE kiln_status kiln_opt_split(const kiln_opt_table *table, int argc, char **argv,
+                                         kiln_arena *arena, kiln_args *out);
+/* INVALID_ARGUMENT: more or fewer positionals than the table takes. */
+KILN_MUST_USE kiln_status kiln_opt_check_count(const kiln_opt_table *table, const kiln_args *args);
+/* Splits, sets the options' places and checks the count, the last two unless help is asked for.
+ * Errors of the three. */
+KILN_MUST_USE kiln_status kiln_opt_parse(const kiln_opt_table *table, int argc, char **argv,
+                                         kiln_arena *arena, kiln_args *out);
+/* Sets one option. INVALID_ARGUMENT: unknown option (with the nearest known one), missing or bad
+ * value. */
 KILN_MUST_USE kiln_status kiln_opt_set(const kiln_opt_table *table, const kiln_opt_given *given,
                                        kiln_arena *arena);
+/* The option of that spelling, without dashes, or NULL. */
+const kiln_opt *kiln_opt_find(const kiln_opt_table *table, kiln_str name);
+/* Its first spelling. */
+kiln_str kiln_opt_name(const kiln_opt *option);
+/* The environment variable that stands in for it, and its value; NULL: none, or unset. */
+const char *kiln_opt_variable(const kiln_opt *option, kiln_arena *arena, const char **out_value);
 void kiln_opt_print_help(const kiln_opt_table *table, kiln_strbuf *out);
+
+/* Finds which of several names a mistyped one means. In use:
+ *
+ *     kiln_nearest nearest = kiln_nearest_to(typed);
+ *     for (...) kiln_nearest_try(&nearest, name);
+ *     if (nearest.found.size) ... did you mean `nearest.found`? */
+typedef struct kiln_nearest {
+    kiln_str typed, found; /* `found` is empty while no name is close */
+    size_t distance;
+} kiln_nearest;
+kiln_nearest kiln_nearest_to(kiln_str typed);
+void kiln_nearest_try(kiln_nearest *nearest, kiln_str name);
 
 /* Environment variable, or NULL when unset or empty. */
 const char *kiln_env(const char *name);

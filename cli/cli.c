@@ -1,20 +1,43 @@
 #include "cli/cli.h"
 
+#include "base/program/program.h"
 #include "cli/common/json.h"
+#include "compiler-core/core.h"
 #include "compiler-core/frontend/data_set.h"
+#include "proto/proto.h"
+
+static const char *const commands[] = {
+#define X(name, function, doc) name,
+#include "cli/commands.def"
+#undef X
+    KILN_VTA_SEARCH, NULL};
+
+static const char *const shared_options[] = {
+#define X(option, kind) option,
+#include "cli/shared_options.def"
+#undef X
+    NULL};
+
+static kiln_executable program_of(const char *command) {
+    return (kiln_executable){.name = "kiln",
+                             .level = KILN_LOG_ERROR, /* nobody else waits for its loop */
+                             .protocol_min = KILN_PROTO_VERSION_MIN,
+                             .protocol_max = KILN_PROTO_VERSION_MAX,
+                             .codegen = kiln_codegen_version(),
+                             .command = command,
+                             .commands = commands,
+                             .shared = shared_options};
+}
+
+void kiln_print_version(void) {
+    const kiln_executable program = program_of(NULL);
+    kiln_executable_print_version(&program);
+}
 
 kiln_status kiln_args_parse(const kiln_opt_table *table, int argc, char **argv, kiln_arena *process,
                             kiln_args *out) {
-    *out = (kiln_args){0};
-    kiln_status st =
-        kiln_opt_parse(table, argc, argv, process, &out->positional, &out->count, &out->help);
-    if (!st && !out->help) out->given = kiln_opt_list_given(table, argc, argv, process);
-    if (st || !out->help) return st;
-    kiln_strbuf text = {0};
-    kiln_opt_print_help(table, &text);
-    fputs(text.data, stdout);
-    kiln_strbuf_deinit(&text);
-    return KILN_OK;
+    const kiln_executable program = program_of(argv[0]);
+    return kiln_command_line_parse(&program, table, argc, argv, process, out);
 }
 
 void kiln_print_text(kiln_str text, kiln_text_form form, FILE *out) {

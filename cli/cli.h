@@ -21,19 +21,13 @@ typedef kiln_status (*kiln_command)(kiln_arena *process, int argc, char **argv);
 #include "cli/commands.def"
 #undef X
 
-/* What a command line gave. */
-typedef struct kiln_args {
-    const char **positional;
-    size_t count;
-    kiln_opt_given_list given; /* options, as they were given */
-    bool help;                 /* help was printed: the command returns at once */
-} kiln_args;
+#define KILN_VTA_SEARCH "vta search" /* the one action that has options of its own */
 
-/* Reads options into the table's places; what is left over is positional. INVALID_ARGUMENT: an
- * unknown option or a bad value; the note names it. */
+/* kiln_command_line_parse of the command argv[0]: where `out->help` is true, it returns at once. */
 KILN_MUST_USE kiln_status kiln_args_parse(const kiln_opt_table *table, int argc, char **argv,
                                           kiln_arena *process, kiln_args *out);
 
+void kiln_print_version(void);
 /* Prints text of others (files, models, errors) in its printable form. What peers said is printable
  * already (cli/common/client.h). */
 void kiln_print_text(kiln_str text, kiln_text_form form, FILE *out);

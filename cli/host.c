@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 
 #define TICK_MS 200
 #define ERROR_BYTES 16384
@@ -38,10 +39,12 @@ static kiln_status start(kiln_host *host, uint32_t what, const char *subject,
                          const kiln_opt_given_list *given) {
     char error[ERROR_BYTES] = "";
     kiln_request_setting *setting =
-        KILN_ARENA_ARRAY(host->process, kiln_request_setting, given->count + 1);
+        KILN_ARENA_ARRAY(host->process, kiln_request_setting, given->count + 2);
     for (uint32_t i = 0; i < given->count; i++)
         setting[i] = (kiln_request_setting){given->data[i].name, given->data[i].value};
-    setting[given->count] = (kiln_request_setting){0};
+    setting[given->count] =
+        (kiln_request_setting){"log-level", kiln_log_level_name(kiln_log_level_now())};
+    setting[given->count + 1] = (kiln_request_setting){0};
     const kiln_request_options options = {.struct_bytes = sizeof options,
                                           .what = what,
                                           .subject = subject,

@@ -24,20 +24,61 @@ static const command_row command_table[] = {
 
 static void print_help(FILE *out) {
     fputs("Kiln finds, for each kernel of a network and each kind of device you own,\n"
-          "the program that runs fastest there.\n\nUsage: kiln COMMAND [options]; kiln COMMAND "
-          "--help tells more.\n\n",
+          "the program that runs fastest there.\n\nUsage: kiln COMMAND [options]; kiln help "
+          "COMMAND tells more.\n\n",
           out);
     for (size_t i = 0; i < KILN_ARRAY_COUNT(command_table); i++)
         fprintf(out, "  %-9s %s\n", command_table[i].name, command_table[i].doc);
-    fputs("\nStart with:\n  kiln zoo conv:C2 -o c2.onnx\n  kiln tune c2.onnx --out c2.kiln\n"
+    fputs("\nkiln help exit-codes lists what commands return to the shell.\n\n"
+          "Start with:\n  kiln zoo conv:C2 -o c2.onnx\n  kiln tune c2.onnx --out c2.kiln\n"
           "  kiln run c2.kiln --bench\n",
           out);
+}
+
+static void print_exit_codes(void) {
+    static const struct {
+        const char *name, *meaning;
+        int exit_code;
+    } row[] = {
+#define X(name, number, exit_code, meaning) {#name, meaning, exit_code},
+#include "base/status.def"
+#undef X
+    };
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++)
+        printf("%3d  %-20s %s\n", row[i].exit_code, row[i].name, row[i].meaning);
 }
 
 static const command_row *find_command(const char *name) {
     for (size_t i = 0; i < KILN_ARRAY_COUNT(command_table); i++)
         if (strcmp(name, command_table[i].name) == 0) return &command_table[i];
     return NULL;
+}
+
+static kiln_status no_such_command(const char *name) {
+    kiln_nearest nearest = kiln_nearest_to(kiln_str_from(name));
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(command_table); i++)
+        kiln_nearest_try(&nearest, kiln_str_from(command_table[i].name));
+    if (nearest.found.size)
+        return KILN_ERROR(INVALID_ARGUMENT, "no such command; did you mean kiln %.*s?",
+                          KILN_STR_ARG(nearest.found));
+    return KILN_ERROR(INVALID_ARGUMENT, "no such command; kiln --help lists them");
+}
+
+/* `kiln help [COMMAND [ACTION]]` is `kiln COMMAND [ACTION] --help`. */
+static kiln_status help(kiln_arena *process, int argc, char **argv) {
+    static char help_option[] = "--help";
+    char *words[] = {argc > 0 ? argv[0] : NULL, argc > 1 ? argv[1] : help_option, help_option};
+    if (argc == 0) {
+        print_help(stdout);
+        return KILN_OK;
+    }
+    if (strcmp(argv[0], "exit-codes") == 0) {
+        print_exit_codes();
+        return KILN_OK;
+    }
+    const command_row *command = find_command(argv[0]);
+    if (!command) return no_such_command(argv[0]);
+    return command->run(process, argc > 1 ? 3 : 2, words);
 }
 
 /* Whether nobody reads standard output any more, as after `kiln db export | head -3`. */
@@ -60,17 +101,19 @@ static kiln_status check_output(kiln_status st) {
     return KILN_ERROR(RESOURCE_EXHAUSTED, "standard output cannot be written");
 }
 
+static bool is_one_of(const char *word, const char *name, const char *option) {
+    return strcmp(word, name) == 0 || strcmp(word, option) == 0;
+}
+
 static kiln_status run(kiln_arena *process, int argc, char **argv) {
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0) {
-        print_help(stdout);
-        return KILN_OK;
-    }
-    if (strcmp(argv[1], "--version") == 0) {
-        printf("kiln %s, codegen %s\n", KILN_VERSION, kiln_codegen_version());
+    if (is_one_of(argv[1], "--help", "-h")) return help(process, 0, NULL);
+    if (strcmp(argv[1], "help") == 0) return help(process, argc - 2, argv + 2);
+    if (is_one_of(argv[1], "--version", "-V")) {
+        kiln_print_version();
         return KILN_OK;
     }
     const command_row *command = find_command(argv[1]);
-    if (!command) return KILN_ERROR(INVALID_ARGUMENT, "no such command; kiln --help lists them");
+    if (!command) return no_such_command(argv[1]);
     kiln_status st = kiln_fail_arm(kiln_env("KILN_FAIL"));
     return st ? st : command->run(process, argc - 1, argv + 1);
 }

@@ -5,11 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/daemon.h"
 #include "base/fence.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/proc.h"
+#include "base/program/daemon.h"
 #include "deploy/runtime/calibrate.h"
 #include "deploy/runtime/calibrate_kept.h"
 #include "rpc-server/board_builder.h"
@@ -253,7 +253,11 @@ int main(int argc, char **argv) {
          "say what keeps this machine from being a good board, and end"},
     };
     const kiln_daemon daemon = {
-        .name = "kiln-rpc-server",
+        .program = {.name = "kiln-rpc-server",
+                    .level = KILN_LOG_INFO,
+                    .protocol_min = KILN_PROTO_VERSION_MIN,
+                    .protocol_max = KILN_PROTO_VERSION_MAX,
+                    .codegen = kiln_board_builder_codegen()},
         .table = {.usage = "kiln-rpc-server --tracker ADDR|--batch FOLDER [options]",
                   .summary = "Offers this machine to a tracker: receives candidates, links, checks "
                              "and times each in a contained process of its own.",

@@ -1,6 +1,6 @@
 /* kiln-tracker: the one place everybody dials. */
-#include "base/daemon.h"
 #include "base/fence.h"
+#include "base/program/daemon.h"
 #include "tracker/shell.h"
 
 #define DEFAULT_LISTEN "127.0.0.1:9477"
@@ -124,7 +124,10 @@ int main(int argc, char **argv) {
          "accept anybody, in plain text, also from other machines"},
     };
     const kiln_daemon daemon = {
-        .name = "kiln-tracker",
+        .program = {.name = "kiln-tracker",
+                    .level = KILN_LOG_INFO,
+                    .protocol_min = KILN_PROTO_VERSION_MIN,
+                    .protocol_max = KILN_PROTO_VERSION_MAX},
         .table = {.usage = "kiln-tracker [options]",
                   .summary = "The one place everybody dials: knows the boards, queues the jobs, "
                              "grants leases, keeps the blobs.",

@@ -1,8 +1,8 @@
 /* kiln-tuner: takes jobs from the tracker, searches, builds candidates, keeps the records. */
 #include <unistd.h>
 
-#include "base/daemon.h"
 #include "base/proc.h"
+#include "base/program/daemon.h"
 #include "base/rand.h"
 #include "compiler-core/worker/worker.h"
 #include "tuner/shell.h"
@@ -80,7 +80,11 @@ int main(int argc, char **argv) {
         {"insecure", KILN_OPT_FLAG, &o.insecure, NULL, "connect in plain text, without a key"},
     };
     const kiln_daemon daemon = {
-        .name = "kiln-tuner",
+        .program = {.name = "kiln-tuner",
+                    .level = KILN_LOG_INFO,
+                    .protocol_min = KILN_PROTO_VERSION_MIN,
+                    .protocol_max = KILN_PROTO_VERSION_MAX,
+                    .codegen = kiln_codegen_version()},
         .table = {.usage = "kiln-tuner --tracker ADDR [options]",
                   .summary = "Takes tuning jobs from a tracker, searches schedules, builds "
                              "candidates and keeps every record in a database.",

@@ -36,8 +36,8 @@ typedef struct kiln_client_options {
 
 /* Rows of tables of options: --tracker, --key-file and --insecure. Where --tracker means something
  * of its own, the last two alone; `options` is any struct with these members. */
-#define KILN_CLIENT_OPTIONS(options)                                            \
-    {"tracker", KILN_OPT_TEXT, &(options)->tracker, "ADDR", kiln_tracker_help}, \
+#define KILN_CLIENT_OPTIONS(options)                                                          \
+    {"tracker|$KILN_TRACKER", KILN_OPT_TEXT, &(options)->tracker, "ADDR", kiln_tracker_help}, \
         KILN_CLIENT_KEY_OPTIONS(options)
 #define KILN_CLIENT_KEY_OPTIONS(options)                                          \
     {"key-file", KILN_OPT_TEXT, &(options)->key_file, "F", kiln_key_file_help}, { \

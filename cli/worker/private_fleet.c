@@ -41,13 +41,15 @@ static char *log_path(const kiln_private_fleet *f, member m) {
 }
 
 static kiln_status start(kiln_private_fleet *f, member m, const char *const *options) {
-    const char *argv[16];
+    const char *argv[20];
     size_t count = 0;
     char *program = NULL;
     kiln_status st = kiln_proc_sibling(member_name[m], f->process, &program);
     if (st) return st;
     argv[count++] = program;
     argv[count++] = "--with-parent";
+    argv[count++] = "--config"; /* it is nobody's lasting fleet */
+    argv[count++] = "none";
     while (*options) argv[count++] = *options++;
     argv[count] = NULL;
     kiln_child_options child = {.argv = argv, .error_path = log_path(f, m)};

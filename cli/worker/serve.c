@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "libkiln/tune/frame.h"
 
 #define ENDED_BY_HOST 1 /* exit code that nobody sees */
@@ -88,12 +89,22 @@ static void start_watching(int socket) {
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
+/* Every request has this setting, whatever its table. */
+static kiln_status set_log_level(const char *word) {
+    kiln_log_level level;
+    if (!word || !kiln_log_level_find(word, &level))
+        return KILN_ERROR(INVALID_ARGUMENT, "log-level is error, warn, info or debug");
+    kiln_log_init("kiln", level);
+    return KILN_OK;
+}
+
 kiln_status kiln_served_options(const kiln_served *served, const kiln_opt_table *table) {
     kiln_status st = KILN_OK;
-    for (uint32_t i = 0; !st && i < served->setting_count; i++)
-        st = kiln_opt_set(table,
-                          &(kiln_opt_given){served->setting[i].name, served->setting[i].value},
-                          served->process);
+    for (uint32_t i = 0; !st && i < served->setting_count; i++) {
+        const kiln_opt_given given = {served->setting[i].name, served->setting[i].value};
+        st = strcmp(given.name, "log-level") == 0 ? set_log_level(given.value)
+                                                  : kiln_opt_set(table, &given, served->process);
+    }
     return st;
 }
 

@@ -22,7 +22,8 @@ typedef struct kiln_served {
     uint32_t setting_count;
 } kiln_served;
 
-/* Sets what the settings say in the table's places. INVALID_ARGUMENT: an unknown name, or a bad
+/* Sets what the settings say in the table's places, and the log's level where log-level is one of
+ * them. INVALID_ARGUMENT: an unknown name, or a bad
  * value. */
 KILN_MUST_USE kiln_status kiln_served_options(const kiln_served *served,
                                               const kiln_opt_table *table);

@@ -3,13 +3,14 @@
 
 #include "base/macros.h"
 #include "base/proc.h"
+#include "base/version.h"
 #include "deploy/run/run.h"
 
 typedef struct options {
     kiln_opt_list input;
     const char *output, *dim;
     uint64_t threads;
-    bool bench, perf;
+    bool bench, perf, version;
 } options;
 
 static kiln_status bench(const kiln_run *run, kiln_arena *process) {
@@ -54,20 +55,25 @@ static kiln_status start(kiln_arena *process, int argc, char **argv) {
         {"perf", KILN_OPT_FLAG, &o.perf, NULL, "name kernels for perf, in /tmp/perf-PID.map"},
         {"threads", KILN_OPT_COUNT, &o.threads, "N",
          "at most so many threads (default, and no more than: as compiled)"},
+        {"version|V", KILN_OPT_FLAG, &o.version, NULL, "print the version and end"},
     };
     const kiln_opt_table table = {"kiln-run MODULE [options]",
                                   "Runs a module once per sample; inputs that are not given are "
                                   "seeded random data.",
                                   option,
                                   KILN_ARRAY_COUNT(option),
-                                  1,
+                                  0, /* --version has none */
                                   1};
-    const char **module = NULL;
-    size_t count = 0;
-    bool help = false;
-    kiln_status st = kiln_opt_parse(&table, argc, argv, process, &module, &count, &help);
+    kiln_args args;
+    kiln_status st = kiln_opt_parse(&table, argc, argv, process, &args);
     if (st) return st;
-    if (!help) return run_module(&o, module[0], process);
+    if (o.version) {
+        printf("kiln-run %s\n", kiln_build_version);
+        return KILN_OK;
+    }
+    if (!args.help && !args.count)
+        return KILN_ERROR(INVALID_ARGUMENT, "MODULE is missing; usage: %s", table.usage);
+    if (!args.help) return run_module(&o, args.positional[0], process);
     kiln_strbuf text = {0};
     kiln_opt_print_help(&table, &text);
     fputs(text.data, stdout);

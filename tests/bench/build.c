@@ -210,20 +210,19 @@ int main(int argc, char **argv) {
     };
     kiln_arena arena;
     kiln_arena_init(&arena, (size_t)1 << 20);
-    const char **given;
-    size_t count = 0;
-    bool help = false;
-    kiln_status st = kiln_opt_parse(&table, argc, argv, &arena, &given, &count, &help);
+    kiln_args args;
+    kiln_status st = kiln_opt_parse(&table, argc, argv, &arena, &args);
     if (!st && (options.count < 1 || options.count > CANDIDATES_MAX))
         st = KILN_ERROR(INVALID_ARGUMENT, "--count is 1 to %u", CANDIDATES_MAX);
-    if (!st && help) {
+    if (!st && args.help) {
         kiln_strbuf text = {0};
         kiln_opt_print_help(&table, &text);
         fputs(text.data, stdout);
         kiln_strbuf_deinit(&text);
     } else if (!st) {
-        st = run_all(&options, count ? given : default_model,
-                     count ? (uint32_t)count : (uint32_t)KILN_ARRAY_COUNT(default_model), &arena);
+        st = run_all(&options, args.count ? args.positional : default_model,
+                     args.count ? (uint32_t)args.count : (uint32_t)KILN_ARRAY_COUNT(default_model),
+                     &arena);
     }
     if (st) fprintf(stderr, "%s\n", kiln_status_text(st));
     int code = kiln_code_exit(kiln_status_code(st));

@@ -570,13 +570,11 @@ int main(int argc, char **argv) {
                                   .option = option,
                                   .option_count = KILN_ARRAY_COUNT(option)};
     kiln_arena scratch;
-    const char **positional = NULL;
-    size_t count = 0;
-    bool help = false;
+    kiln_args args;
     kiln_arena_init(&scratch, 0);
-    need(kiln_opt_parse(&table, argc, argv, &scratch, &positional, &count, &help), "options");
+    need(kiln_opt_parse(&table, argc, argv, &scratch, &args), "options");
     if (o->blob && !o->mover) fail("--blob needs --mover PROGRAM", NULL);
-    if (help || !o->tracker || !o->boards || !o->clients || !o->tuners || o->seconds <= 0)
+    if (args.help || !o->tracker || !o->boards || !o->clients || !o->tuners || o->seconds <= 0)
         fail("--tracker PROGRAM, and at least one of each", NULL);
     set_up(&b);
     run_bench(&b);

@@ -198,12 +198,10 @@ int main(int argc, char **argv) {
     };
     kiln_arena arena;
     kiln_arena_init(&arena, (size_t)1 << 20);
-    const char **given;
-    size_t count = 0;
-    bool help = false;
-    kiln_status st = kiln_opt_parse(&table, argc, argv, &arena, &given, &count, &help);
+    kiln_args args;
+    kiln_status st = kiln_opt_parse(&table, argc, argv, &arena, &args);
     if (!st) st = kiln_target_parse(kiln_str_from(target), &arena, &b.target);
-    if (!st) st = run(&b, given, count, &arena);
+    if (!st) st = run(&b, args.positional, args.count, &arena);
     if (st) fprintf(stderr, "%s\n", kiln_status_text(st));
     int code = kiln_code_exit(kiln_status_code(st));
     kiln_status_free(st);

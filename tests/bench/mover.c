@@ -112,11 +112,9 @@ int main(int argc, char **argv) {
                                   .summary = "Moves a blob up and down.",
                                   .option = option,
                                   .option_count = KILN_ARRAY_COUNT(option)};
-    const char **positional = NULL;
-    size_t count = 0;
-    bool help = false;
+    kiln_args args;
     kiln_arena_init(&m.arena, 0);
-    need(kiln_opt_parse(&table, argc, argv, &m.arena, &positional, &count, &help), "options");
+    need(kiln_opt_parse(&table, argc, argv, &m.arena, &args), "options");
     if (setpriority(PRIO_PROCESS, 0, 19) != 0) perror("bench-mover: nice");
     m.begin_ns = kiln_clock_ns();
     const char *blobs = kiln_arena_printf(&m.arena, "%s/own", m.folder);

@@ -33,6 +33,15 @@ def named_paths(text, tops):
             yield word
 
 
+def exit_codes_differ():
+    """What docs/reference/command-line.md says of exit codes, and base/status.def does not, or the other way round."""
+    rows = re.findall(r'^X\((\w+), \d+, (\d+), "([^"]*)"\)$', (ROOT / "base/status.def").read_text(encoding="utf-8"), re.M)
+    page = (ROOT / "docs/reference/command-line.md").read_text(encoding="utf-8").split("## Exit codes", 1)[1]
+    told = re.findall(r"^\| (\d+) \| (\w+) \| (.*) \|$", page, re.M)
+    for row in sorted({(code, name, meaning) for name, code, meaning in rows} ^ set(told)):
+        yield f"docs/reference/command-line.md: exit codes differ from base/status.def in {' '.join(row)}"
+
+
 def main():
     files = tracked()
     folders, found, missing, checked = folders_of(files), [], [], 0
@@ -62,6 +71,7 @@ def main():
             found.append(f"docs/ARCHITECTURE.md: the map lacks {folder}")
     for folder in sorted(mapped - folders):
         found.append(f"docs/ARCHITECTURE.md: the map has {folder}, which does not exist")
+    found += exit_codes_differ()
     if checked == 0:
         found.append("no path was found: this check is broken")
     for line in missing:

@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 LIBRARY_OF = {
     "sha256.h": "libmd", "xxhash.h": "xxHash", "msgpack": "msgpack-c", "msgpack.h": "msgpack-c", "uv.h": "libuv",
     "openssl": "OpenSSL", "curl": "libcurl", "zstd.h": "zstd", "wslay": "wslay", "sqlite3.h": "SQLite", "libpq-fe.h": "libpq", "llvm": "LLVM", "llvm-c": "LLVM", "protobuf-c": "protobuf-c",
-    "seccomp.h": "libseccomp", "microhttpd.h": "libmicrohttpd", "xgboost": "XGBoost", "jansson.h": "jansson", "cmocka.h": "cmocka",
+    "seccomp.h": "libseccomp", "ini.h": "libinih", "microhttpd.h": "libmicrohttpd", "xgboost": "XGBoost", "jansson.h": "jansson", "cmocka.h": "cmocka",
     "dnnl.h": "oneDNN", "cblas.h": "OpenBLAS", "oneapi": "oneDNN", "clblast_c.h": "CLBlast", "jni.h": "JNI", "Python.h": "Python",
 }
 # Headers that a build step makes, and the library behind them.

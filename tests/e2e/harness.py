@@ -49,14 +49,14 @@ def until(condition, what):
 class Terminal:
     """A program on a terminal of its own: what it shows, and keys typed."""
 
-    def __init__(self, argv, env, cwd, columns=100, rows=20):
+    def __init__(self, argv, env, cwd, columns=100, rows=20, term="xterm"):
         self.shown = ""
         prepare = ends_with_us()
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             prepare()
             os.chdir(cwd)
-            os.execve(argv[0], argv, {**env, "TERM": "xterm", "LC_ALL": "C.UTF-8"})
+            os.execve(argv[0], argv, {**env, "TERM": term, "LC_ALL": "C.UTF-8"})
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self.decoder = codecs.getincrementaldecoder("utf-8")()
 
@@ -98,7 +98,7 @@ class World:
         self.home = self.folder / "home"
         (self.folder / "tmp").mkdir()
         (self.folder / "driver").mkdir()
-        self.env = {**os.environ, "KILN_HOME": str(self.home), "KILN_CALIBRATION": "none", "TMPDIR": str(self.folder / "tmp"),
+        self.env = {**os.environ, "KILN_HOME": str(self.home), "KILN_CALIBRATION": "none", "KILN_CONFIG": "none", "NO_COLOR": "", "TMPDIR": str(self.folder / "tmp"),
                     "POCL_CACHE_DIR": str(self.folder / "driver")}
         self.children = []
 
@@ -125,8 +125,8 @@ class World:
         assert not list((self.folder / "tmp").iterdir()), f"{argv} left {list((self.folder / 'tmp').iterdir())}"
         return done
 
-    def terminal(self, *argv, **size):
-        return Terminal([program("kiln"), *map(str, argv)], self.env, self.folder, **size)
+    def terminal(self, *argv, env=None, **size):
+        return Terminal([program("kiln"), *map(str, argv)], {**self.env, **(env or {})}, self.folder, **size)
 
     def left_nothing(self):
         until(lambda: not processes_with(str(self.folder)), "the end of what was started")  # the last ones die with their parents

@@ -196,9 +196,8 @@ static void catch_deaths(void) {
 static kiln_status run(int argc, char **argv, kiln_arena *arena) {
     uint64_t seed = 1, runs = UINT64_MAX;
     double seconds = 0;
-    const char *folder = NULL, **file = NULL;
-    size_t file_count = 0;
-    bool help = false;
+    const char *folder = NULL;
+    kiln_args args;
     const kiln_opt option[] = {
         {"seconds", KILN_OPT_NUMBER, &seconds, "S", "Ends after S seconds."},
         {"runs", KILN_OPT_COUNT, &runs, "N", "Ends after N mutated inputs."},
@@ -211,19 +210,19 @@ static kiln_status run(int argc, char **argv, kiln_arena *arena) {
                                   KILN_ARRAY_COUNT(option),
                                   0,
                                   1000};
-    kiln_status st = kiln_opt_parse(&table, argc, argv, arena, &file, &file_count, &help);
-    if (st || help) return st;
+    kiln_status st = kiln_opt_parse(&table, argc, argv, arena, &args);
+    if (st || args.help) return st;
     corpus c = {0};
     if (folder && kiln_file_is_folder(folder)) st = corpus_read(&c, folder);
-    for (size_t i = 0; i < file_count && !st; i++) {
+    for (size_t i = 0; i < args.count && !st; i++) {
         kiln_str content;
-        st = kiln_file_read(file[i], INPUT_BYTES_MAX, arena, &content);
+        st = kiln_file_read(args.positional[i], INPUT_BYTES_MAX, arena, &content);
         if (!st) corpus_add(&c, (const uint8_t *)content.data, content.size);
     }
     uint32_t replayed = c.count;
     for (uint32_t i = 0; i < replayed && !st; i++) run_one(c.data[i].data, c.data[i].size);
     if (seconds == 0 && runs != UINT64_MAX) seconds = 1e9;
-    uint64_t done = st || file_count ? 0 : fuzz(&c, seed, runs, seconds);
+    uint64_t done = st || args.count ? 0 : fuzz(&c, seed, runs, seconds);
     printf("%s: %u from the corpus, %llu mutated, %u edges, seed %llu\n", program, replayed,
            (unsigned long long)done, new_edges, (unsigned long long)seed);
     corpus_deinit(&c);

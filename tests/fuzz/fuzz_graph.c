@@ -299,11 +299,9 @@ static kiln_status run(int argc, char **argv, kiln_arena *arena, session *s) {
                                   KILN_ARRAY_COUNT(option),
                                   0,
                                   0};
-    const char **file = NULL;
-    size_t file_count = 0;
-    bool help = false;
-    kiln_status st = kiln_opt_parse(&table, argc, argv, arena, &file, &file_count, &help);
-    if (st || help) return st;
+    kiln_args args;
+    kiln_status st = kiln_opt_parse(&table, argc, argv, arena, &args);
+    if (st || args.help) return st;
     s->counts.drawn_of = KILN_ARENA_ARRAY(arena, uint64_t, fuzz_row_count());
     if (fuzz_missing_rule())
         return KILN_ERROR(FAILED_PRECONDITION, "graph/ops.def has no row for %s",

@@ -92,7 +92,7 @@ static void print_totals(const totals *sum) {
 
 int main(int argc, char **argv) {
     uint64_t seeds = 0, seed = 0, trials = 0;
-    bool trace = false, stop = false, help = false;
+    bool trace = false, stop = false;
     const kiln_opt option[] = {
         {"seeds", KILN_OPT_COUNT, &seeds, "N", "Run seeds 1 to N."},
         {"trials", KILN_OPT_COUNT, &trials, "N", "Run seeds until boards began N trials."},
@@ -108,13 +108,12 @@ int main(int argc, char **argv) {
         .positional_max = 1,
     };
     kiln_arena arena;
-    const char **positional = NULL;
-    size_t count = 0;
+    kiln_args args;
     kiln_log_init("kiln-sim", KILN_LOG_INFO);
     kiln_arena_init(&arena, 0);
-    kiln_status st = kiln_opt_parse(&table, argc, argv, &arena, &positional, &count, &help);
-    if (!st && count && !kiln_str_to_u64(kiln_str_from(positional[0]), &seeds))
-        st = KILN_ERROR(INVALID_ARGUMENT, "'%s' is not a number of seeds", positional[0]);
+    kiln_status st = kiln_opt_parse(&table, argc, argv, &arena, &args);
+    if (!st && args.count && !kiln_str_to_u64(kiln_str_from(args.positional[0]), &seeds))
+        st = KILN_ERROR(INVALID_ARGUMENT, "'%s' is not a number of seeds", args.positional[0]);
     kiln_arena_deinit(&arena);
     if (st) {
         fprintf(stderr, "kiln-sim: %s\n", kiln_status_text(st));
@@ -122,7 +121,7 @@ int main(int argc, char **argv) {
         kiln_status_free(st);
         return code;
     }
-    if (help) return 0;
+    if (args.help) return 0;
     totals sum = {0};
     if (seed) return run_seed(seed, trace, false, &sum) ? 0 : 1;
     if (!trials && !seeds) seeds = 200;

@@ -14,10 +14,7 @@ typedef struct options {
     uint64_t trials;
     double seconds;
     kiln_opt_list listen;
-    const char **positional;
-    size_t count;
-    bool help;
-    kiln_opt_given_list given;
+    kiln_args args;
 } options;
 
 /* Parses a blank-separated command line. */
@@ -25,7 +22,7 @@ static kiln_status parse(kiln_arena *arena, const char *line, options *out) {
     *out = (options){.db = "default.db", .trials = 32};
     const kiln_opt option[] = {
         {"json", KILN_OPT_FLAG, &out->json, NULL, "Prints JSON."},
-        {"db", KILN_OPT_TEXT, &out->db, "PATH", "The database."},
+        {"db|$KILN_TEST_DB", KILN_OPT_TEXT, &out->db, "PATH", "The database."},
         {"trials|n", KILN_OPT_COUNT, &out->trials, "N", "Measurements."},
         {"seconds", KILN_OPT_NUMBER, &out->seconds, "S", "Time."},
         {"listen", KILN_OPT_LIST, &out->listen, "ADDR", "Addresses."},
@@ -36,10 +33,7 @@ static kiln_status parse(kiln_arena *arena, const char *line, options *out) {
     int argc = 1;
     kiln_str rest = kiln_str_from(line);
     while (rest.size) argv[argc++] = kiln_str_dup(arena, kiln_str_cut(&rest, ' '));
-    kiln_status st =
-        kiln_opt_parse(&table, argc, argv, arena, &out->positional, &out->count, &out->help);
-    if (!st && !out->help) out->given = kiln_opt_list_given(&table, argc, argv, arena);
-    return st;
+    return kiln_opt_parse(&table, argc, argv, arena, &out->args);
 }
 
 static void every_kind_is_parsed_in_both_spellings(void **state) {
@@ -53,8 +47,12 @@ static void every_kind_is_parsed_in_both_spellings(void **state) {
     assert_int_equal(o.listen.count, 2);
     assert_string_equal(o.listen.item[0], "u");
     assert_string_equal(o.listen.item[1], "v");
-    assert_int_equal(o.count, 2);
-    assert_string_equal(o.positional[1], "b");
+    assert_int_equal(o.args.count, 2);
+    assert_string_equal(o.args.positional[1], "b");
+    expect_ok(parse(*state, "a --json --json=no", &o));
+    assert_false(o.json);
+    expect_ok(parse(*state, "a --json=no --json=on", &o));
+    assert_true(o.json);
     expect_ok(parse(*state, "a -n 9 --db=", &o));
     assert_int_equal(o.trials, 9);
     assert_string_equal(o.db, "");
@@ -65,13 +63,13 @@ static void options_are_listed_as_they_were_given(void **state) {
         {"n", "9"}, {"json", NULL}, {"listen", "u=1"}, {"listen", "v"}, {"db", ""}};
     options o;
     expect_ok(parse(*state, "a -n 9 --json --listen u=1 --listen=v --db= -- --json", &o));
-    assert_int_equal(o.given.count, KILN_ARRAY_COUNT(expected));
-    for (uint32_t i = 0; i < o.given.count; i++) {
-        assert_string_equal(o.given.data[i].name, expected[i].name);
+    assert_int_equal(o.args.given.count, KILN_ARRAY_COUNT(expected));
+    for (uint32_t i = 0; i < o.args.given.count; i++) {
+        assert_string_equal(o.args.given.data[i].name, expected[i].name);
         if (expected[i].value)
-            assert_string_equal(o.given.data[i].value, expected[i].value);
+            assert_string_equal(o.args.given.data[i].value, expected[i].value);
         else
-            assert_null(o.given.data[i].value);
+            assert_null(o.args.given.data[i].value);
     }
 }
 
@@ -81,8 +79,8 @@ static void defaults_stay_and_two_dashes_end_options(void **state) {
     assert_false(o.json);
     assert_string_equal(o.db, "default.db");
     assert_int_equal(o.trials, 32);
-    assert_string_equal(o.positional[0], "--json");
-    assert_string_equal(o.positional[1], "-");
+    assert_string_equal(o.args.positional[0], "--json");
+    assert_string_equal(o.args.positional[1], "-");
 }
 
 static void bad_command_lines_are_refused_with_what_to_do(void **state) {
@@ -98,8 +96,10 @@ static void bad_command_lines_are_refused_with_what_to_do(void **state) {
         {"a --trials -1", "wants a whole number"},
         {"a --trials 99999999999999999999", "wants a whole number"},
         {"a --seconds nan", "wants a number"},
-        {"a --json=1", "takes no value"},
+        {"a --json=1", "takes no value but yes or no, not '1'"},
+        {"a --json=", "takes no value but yes or no, not ''"},
         {"a -x", "unknown option"},
+        {"a --$KILN_TEST_DB x", "unknown option"},
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
         options o;
@@ -146,7 +146,7 @@ static void single_options_are_set_by_name(void **state) {
 static void help_wins_and_lists_every_option(void **state) {
     options o;
     expect_ok(parse(*state, "a b c --help --trials x", &o) /* c is counted only at the end */);
-    assert_true(o.help);
+    assert_true(o.args.help);
     uint64_t n = 0;
     const kiln_opt option[] = {{"trials|n", KILN_OPT_COUNT, &n, "N", "Measures at most N times."}};
     const kiln_opt_table table = {"kiln tune MODEL", "Tunes.", option, 1, 0, 1};
@@ -156,6 +156,41 @@ static void help_wins_and_lists_every_option(void **state) {
                                    "  --trials, -n N          Measures at most N times.\n"
                                    "  --help, -h              Prints this and ends.\n");
     kiln_strbuf_deinit(&help);
+}
+
+static void an_option_knows_its_names_and_its_variable(void **state) {
+    const kiln_opt option[] = {{"output|o|$KILN_TEST_OUT", KILN_OPT_TEXT, NULL, "F", "Writes F."},
+                               {"trials|n", KILN_OPT_COUNT, NULL, "N", "Measures."}};
+    const kiln_opt_table table = {"kiln x", "X.", option, KILN_ARRAY_COUNT(option), 0, 0};
+    const char *value = "";
+    expect_str(kiln_opt_name(&option[0]), "output");
+    assert_ptr_equal(kiln_opt_find(&table, KILN_STR("o")), &option[0]);
+    assert_null(kiln_opt_find(&table, KILN_STR("$KILN_TEST_OUT")));
+    unsetenv("KILN_TEST_OUT");
+    assert_string_equal(kiln_opt_variable(&option[0], *state, &value), "KILN_TEST_OUT");
+    assert_null(value);
+    setenv("KILN_TEST_OUT", "here", 1);
+    assert_non_null(kiln_opt_variable(&option[0], *state, &value));
+    assert_string_equal(value, "here");
+    assert_null(kiln_opt_variable(&option[1], *state, &value));
+    kiln_strbuf help = {0};
+    kiln_opt_print_help(&table, &help);
+    expect_contains(help.data, "  --output, -o F          Writes F.\n");
+    kiln_strbuf_deinit(&help);
+}
+
+static void the_nearest_name_is_found_where_one_is_near(void **state) {
+    static const struct {
+        const char *typed, *found;
+    } row[] = {{"tnue", "tune"}, {"run", "run"}, {"fleeet", "fleet"}, {"xyzzy", ""}, {"x", ""}};
+    static const char *const name[] = {"fleet", "tune", "run"};
+    (void)state;
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        kiln_nearest nearest = kiln_nearest_to(kiln_str_from(row[i].typed));
+        for (size_t k = 0; k < KILN_ARRAY_COUNT(name); k++)
+            kiln_nearest_try(&nearest, kiln_str_from(name[k]));
+        expect_str(nearest.found, row[i].found);
+    }
 }
 
 static void home_is_made_private_where_it_is_named(void **state) {
@@ -185,6 +220,8 @@ int main(void) {
         test_with_arena(bad_command_lines_are_refused_with_what_to_do),
         test_with_arena(single_options_are_set_by_name),
         test_with_arena(help_wins_and_lists_every_option),
+        test_with_arena(an_option_knows_its_names_and_its_variable),
+        test_with_arena(the_nearest_name_is_found_where_one_is_near),
         test_with_arena(home_is_made_private_where_it_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

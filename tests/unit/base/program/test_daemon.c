@@ -1,10 +1,11 @@
 /* What the mains have in common. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/daemon.h"
 #include "base/file.h"
+#include "base/program/daemon.h"
 #include "tests/support/test.h"
 
 typedef struct options {
@@ -26,7 +27,10 @@ static int call(kiln_arena *arena, char **argv, const char *folder, kiln_str *ou
     const kiln_opt option[] = {{"count", KILN_OPT_COUNT, &o.count, "N", "how many"},
                                {"fail", KILN_OPT_FLAG, &o.fails, NULL, "fail"}};
     const kiln_daemon daemon = {
-        "thing", {"thing [options]", "Does a thing.", option, 2, 0, 0}, run, &o};
+        {.name = "thing", .level = KILN_LOG_INFO, .protocol_min = 1, .protocol_max = 5},
+        {"thing [options]", "Does a thing.", option, 2, 0, 0},
+        run,
+        &o};
     const char *path[] = {kiln_arena_printf(arena, "%s/out", folder),
                           kiln_arena_printf(arena, "%s/err", folder)};
     FILE *stream[] = {stdout, stderr};
@@ -69,10 +73,15 @@ static void options_errors_and_help_are_the_same_for_all(void **state) {
     assert_int_equal(seen, 0);
     assert_non_null(strstr(out.data, "--count"));
     assert_non_null(strstr(out.data, "--with-parent"));
+    assert_int_equal(call(arena, (char *[]){"x", "-V", NULL}, folder, &out, &err), 0);
+    assert_int_equal(seen, 0);
+    assert_true(kiln_str_starts(out, "thing " KILN_VERSION " ("));
+    assert_true(kiln_str_ends(out, "), protocol 1 to 5\n"));
     expect_ok(kiln_folder_remove(folder));
 }
 
 int main(void) {
+    setenv("KILN_CONFIG", "none", 1);
     const struct CMUnitTest tests[] = {
         test_with_arena(options_errors_and_help_are_the_same_for_all),
     };

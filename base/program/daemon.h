@@ -1,11 +1,11 @@
 /* What the daemons' mains have in common: options, --help, the log, the exit code. */
-#ifndef KILN_BASE_DAEMON_H
-#define KILN_BASE_DAEMON_H
+#ifndef KILN_BASE_PROGRAM_DAEMON_H
+#define KILN_BASE_PROGRAM_DAEMON_H
 
-#include "base/opt.h"
+#include "base/program/program.h"
 
 typedef struct kiln_daemon {
-    const char *name;     /* "kiln-tracker": in messages and the log */
+    kiln_executable program;
     kiln_opt_table table; /* its own options; those of every daemon are added */
     kiln_status (*run)(const void *options, kiln_arena *process); /* to its orderly end */
     const void *options; /* what the table's options fill */

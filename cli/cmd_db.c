@@ -1,11 +1,10 @@
 /* kiln db: best, top, history, stats, export, import, sql, plot; the rest is in db_trust.c. */
 #include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/stats.h"
-#include "cli/cli.h"
+#include "cli/action.h"
 #include "cli/common/json.h"
 #include "cli/common/options.h"
 #include "cli/common/records.h"
@@ -175,8 +174,6 @@ static kiln_status db_import(const kiln_db_call *c) {
     kiln_db_import *import = NULL;
     kiln_str content = {0};
     uint64_t line_number = 0;
-    if (!c->argument)
-        return KILN_ERROR(INVALID_ARGUMENT, "kiln db import FILE: the file is missing");
     kiln_signing own = {0};
     kiln_status st = kiln_file_read(c->argument, IMPORT_BYTES_MAX, c->process, &content);
     if (!st && c->own) st = load_own(c, &own);
@@ -211,8 +208,6 @@ static kiln_status db_import(const kiln_db_call *c) {
 }
 
 static kiln_status db_sql(const kiln_db_call *c) {
-    if (!c->argument)
-        return KILN_ERROR(INVALID_ARGUMENT, "kiln db sql \"SELECT ...\": the statement is missing");
     kiln_db_lister lister = {.form = c->form};
     return kiln_db_sql(c->db, kiln_str_from(c->argument), kiln_db_list_cells, &lister);
 }
@@ -234,24 +229,37 @@ static kiln_status db_plot(const kiln_db_call *c) {
     return st;
 }
 
+#define ACTIONS(X)                                                                           \
+    X("best", "", db_best, READ, "the fastest record of each task and target")               \
+    X("top", "", db_top, READ, "the fastest records")                                        \
+    X("history", "", db_history, READ, "all records, the oldest first")                      \
+    X("stats", "", db_stats, READ,                                                           \
+      "how many records there are of each task, and of which outcome")                       \
+    X("export", "", db_export, READ, "print all records, for kiln db import")                \
+    X("import", "FILE", db_import, WRITE, "take records from a file")                        \
+    X("sql", "STATEMENT", db_sql, READ, "run a statement of SQL that changes nothing")       \
+    X("plot", "", db_plot, READ, "write a page of curves, -o FILE.html")                     \
+    X("verify", "", kiln_db_call_verify, READ, "check every signature")                      \
+    X("forget", "ID", kiln_db_call_forget, WRITE,                                            \
+      "remove records for good, also from later imports")                                    \
+    X("quarantine", "ID", kiln_db_call_quarantine, WRITE, "set records aside until restore") \
+    X("restore", "ID", kiln_db_call_restore, WRITE, "let quarantined records count again")   \
+    X("prune", "", kiln_db_call_prune, WRITE,                                                \
+      "remove hints (records of strangers) and what is in quarantine")
+
+static const kiln_action actions[] = {
+#define X(name, arguments, run, mode, help) {name, arguments, help},
+    ACTIONS(X)
+#undef X
+};
+
 static const struct {
-    const char *name;
     kiln_status (*run)(const kiln_db_call *c);
     kiln_db_mode mode;
-} actions[] = {
-    {"best", db_best, KILN_DB_READ},
-    {"top", db_top, KILN_DB_READ},
-    {"history", db_history, KILN_DB_READ},
-    {"stats", db_stats, KILN_DB_READ},
-    {"export", db_export, KILN_DB_READ},
-    {"import", db_import, KILN_DB_WRITE},
-    {"sql", db_sql, KILN_DB_READ},
-    {"plot", db_plot, KILN_DB_READ},
-    {"forget", kiln_db_call_forget, KILN_DB_WRITE},
-    {"quarantine", kiln_db_call_quarantine, KILN_DB_WRITE},
-    {"restore", kiln_db_call_restore, KILN_DB_WRITE},
-    {"prune", kiln_db_call_prune, KILN_DB_WRITE},
-    {"verify", kiln_db_call_verify, KILN_DB_READ},
+} does[] = {
+#define X(name, arguments, run, mode, help) {run, KILN_DB_##mode},
+    ACTIONS(X)
+#undef X
 };
 
 kiln_status kiln_cmd_db(kiln_arena *process, int argc, char **argv) {
@@ -273,41 +281,27 @@ kiln_status kiln_cmd_db(kiln_arena *process, int argc, char **argv) {
         {"json", KILN_OPT_FLAG, &c.json, NULL, "print one object per line"},
         {"csv", KILN_OPT_FLAG, &c.csv, NULL, "print CSV with a header (best, top, history, sql)"},
     };
-    const kiln_opt_table table = {
-        "kiln db best|top|history|stats|export|import FILE|sql STATEMENT|plot|verify|prune "
-        "[options], "
-        "kiln db forget|quarantine|restore ID",
-        "Looks into the records database. --accuracy, --exact and --precision leave out what such "
-        "a "
-        "budget does not allow (best, top, history, plot; default: any record). sql cannot change "
-        "anything; plot writes a page of "
-        "curves. verify checks every signature. forget removes records for good, also from later "
-        "imports; quarantine sets them aside until restore; ID is that of a trial, a job or a "
-        "signer, or the beginning of a trace. prune removes hints (records of strangers) and what "
-        "is in quarantine.",
-        option,
-        KILN_ARRAY_COUNT(option),
-        1,
-        2};
+    static const kiln_actions table = {
+        .command = "db",
+        .summary =
+            "Looks into the records database. --accuracy, --exact and --precision leave out what "
+            "such a budget does not allow (best, top, history, plot; default: any record). ID is "
+            "that of a trial, a job or a signer, or that of a trace or its beginning.",
+        .action = actions,
+        .count = KILN_ARRAY_COUNT(actions)};
     kiln_args args;
-    kiln_status st = kiln_args_parse(&table, argc, argv, process, &args);
+    size_t index = 0;
+    kiln_status st = kiln_action_parse(&table, option, KILN_ARRAY_COUNT(option), argc, argv,
+                                       process, &args, &index);
     if (st || args.help) return st;
     if (c.json && c.csv) return KILN_ERROR(INVALID_ARGUMENT, "--json or --csv, not both");
     c.form = c.json ? KILN_DB_FORM_JSON : c.csv ? KILN_DB_FORM_CSV : KILN_DB_FORM_TEXT;
-    c.argument = args.count > 1 ? args.positional[1] : NULL;
-    for (size_t i = 0; i < KILN_ARRAY_COUNT(actions); i++) {
-        if (strcmp(args.positional[0], actions[i].name) != 0) continue;
-        st = resolve_allowed(&accuracy, &c);
-        if (!st) st = kiln_db_path(db_option, process, &c.path);
-        if (!st) st = kiln_db_open(c.path, KILN_DB_RECORDS, actions[i].mode, &c.db);
-        if (!st) st = resolve_target(&c);
-        if (!st) st = actions[i].run(&c);
-        kiln_db_close(c.db);
-        return st;
-    }
-    return KILN_ERROR(
-        INVALID_ARGUMENT,
-        "kiln db has no '%s'; there are best, top, history, stats, export, import, sql, plot, "
-        "verify, forget, quarantine, restore, prune",
-        args.positional[0]);
+    c.argument = args.count ? args.positional[0] : NULL;
+    st = resolve_allowed(&accuracy, &c);
+    if (!st) st = kiln_db_path(db_option, process, &c.path);
+    if (!st) st = kiln_db_open(c.path, KILN_DB_RECORDS, does[index].mode, &c.db);
+    if (!st) st = resolve_target(&c);
+    if (!st) st = does[index].run(&c);
+    kiln_db_close(c.db);
+    return st;
 }

@@ -239,30 +239,44 @@ static kiln_status fleet_forget(kiln_command_call *c) {
     return order(c, KILN_BOARD_IN_SERVICE, true);
 }
 
+#define ACTIONS(X)                                                                              \
+    X("list", "", fleet_list, false, "list all boards, who holds them, and how they are")       \
+    X("show", "ID", fleet_show, false,                                                          \
+      "say all that is known of a board, and what happened to it")                              \
+    X("doctor", "ID", fleet_doctor, false, "say what is wrong with a board, and what to do")    \
+    X("watch", "", fleet_watch, false, "list all boards, then each that changes, until Ctrl-C") \
+    X("ping", "[ID]", fleet_ping, false, "measure how fast boards answer, and their clocks")    \
+    X("log", "ID", kiln_fleet_log, true, "print the last lines of a board's log")               \
+    X("drain", "ID", fleet_drain, true, "let a board end what it has, and give it no more")     \
+    X("quarantine", "ID", fleet_quarantine, true, "take what a board has away at once")         \
+    X("release", "ID", fleet_release, true, "put a drained or quarantined board to use again")  \
+    X("forget", "ID", fleet_forget, true,                                                       \
+      "take a lost board and its history off the list, where it would stay for a week")
+
 kiln_status kiln_cmd_fleet(kiln_arena *process, int argc, char **argv) {
-    static const kiln_tracker_command actions[] = {
-        {"list", false, fleet_list, false},           {"show", true, fleet_show, false},
-        {"doctor", true, fleet_doctor, false},        {"watch", false, fleet_watch, false},
-        {"ping", false, fleet_ping, false},           {"drain", true, fleet_drain, true},
-        {"quarantine", true, fleet_quarantine, true}, {"release", true, fleet_release, true},
-        {"forget", true, fleet_forget, true},         {"log", true, kiln_fleet_log, true},
+    static const kiln_action actions[] = {
+#define X(name, arguments, run, admin, help) {name, arguments, help},
+        ACTIONS(X)
+#undef X
+    };
+    static const kiln_tracker_command commands[] = {
+#define X(name, arguments, run, admin, help) {run, admin},
+        ACTIONS(X)
+#undef X
     };
     static const kiln_tracker_commands table = {
-        .command = "fleet",
-        .usage = "kiln fleet [list|show ID|doctor ID|watch|ping [ID]|log ID|drain ID|quarantine "
-                 "ID|release ID|forget ID] "
-                 "[--tracker ADDR]",
-        .summary =
-            "Looks at the boards of a tracker, says what is wrong with one, and which may be used: "
-            "a drained one ends what it has and gets no more, a quarantined one loses it at once, "
-            "a released one "
-            "serves again. A lost one stays in the list for a week, or until `forget`.",
-        .action = actions,
-        .count = KILN_ARRAY_COUNT(actions),
+        .actions = {.command = "fleet",
+                    .summary = "Looks at the boards of a tracker, says what is wrong with one, and "
+                               "which may be used. ID is a board's name, or its node's identity or "
+                               "the beginning of that.",
+                    .action = actions,
+                    .count = KILN_ARRAY_COUNT(actions),
+                    .has_default = true},
+        .command = commands,
         .takes_why = true,
         .takes_follow = true};
     kiln_command_call call;
-    const kiln_tracker_command *action = NULL;
-    kiln_status st = kiln_tracker_command_parse(&table, process, argc, argv, &call, &action);
-    return st || !action ? st : kiln_tracker_command_run(&call, action);
+    const kiln_tracker_command *command = NULL;
+    kiln_status st = kiln_tracker_command_parse(&table, process, argc, argv, &call, &command);
+    return st || !command ? st : kiln_tracker_command_run(&call, command);
 }

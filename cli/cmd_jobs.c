@@ -45,30 +45,40 @@ static void print_job(void *context, const json_t *job) {
 }
 
 /* Each is a request. */
-static const kiln_tracker_command actions[] = {
-    {"list", false, NULL, false},  {"show", true, NULL, false},   {"watch", true, NULL, false},
-    {"attach", true, NULL, false}, {"cancel", true, NULL, false},
-};
-static const uint32_t request_of[] = {KILN_REQUEST_JOBS, KILN_REQUEST_JOB, KILN_REQUEST_WATCH,
-                                      KILN_REQUEST_ATTACH, KILN_REQUEST_CANCEL};
-_Static_assert(KILN_ARRAY_COUNT(request_of) == KILN_ARRAY_COUNT(actions), "one for each action");
+#define ACTIONS(X)                                                                    \
+    X("list", "", JOBS, "list all jobs")                                              \
+    X("show", "ID", JOB, "say what a job has done, task by task")                     \
+    X("watch", "ID", WATCH, "show what a job does until it ends")                     \
+    X("attach", "ID", ATTACH, "the same, and bring its records into --db at the end") \
+    X("cancel", "ID", CANCEL, "end a job")
 
 kiln_status kiln_cmd_jobs(kiln_arena *process, int argc, char **argv) {
+    static const kiln_action actions[] = {
+#define X(name, arguments, request, help) {name, arguments, help},
+        ACTIONS(X)
+#undef X
+    };
+    static const uint32_t request_of[] = {
+#define X(name, arguments, request, help) KILN_REQUEST_##request,
+        ACTIONS(X)
+#undef X
+    };
+    static const kiln_tracker_command commands[KILN_ARRAY_COUNT(actions)] = {{NULL, false}};
     static const kiln_tracker_commands table = {
-        .command = "jobs",
-        .usage = "kiln jobs [list|show ID|watch ID|attach ID|cancel ID] [--tracker ADDR]",
-        .summary =
-            "Looks at tuning jobs: all, one, one until it ends, where attach also brings its "
-            "records into --db; or ends it.",
-        .action = actions,
-        .count = KILN_ARRAY_COUNT(actions),
+        .actions = {.command = "jobs",
+                    .summary = "Looks at tuning jobs, follows them, and ends them. ID is a job's "
+                               "identity or the beginning of it.",
+                    .action = actions,
+                    .count = KILN_ARRAY_COUNT(actions),
+                    .has_default = true},
+        .command = commands,
         .takes_db = true};
     kiln_command_call call;
-    const kiln_tracker_command *action = NULL;
+    const kiln_tracker_command *command = NULL;
     uint32_t count = 0;
-    kiln_status st = kiln_tracker_command_parse(&table, process, argc, argv, &call, &action);
-    if (st || !action) return st;
-    const uint32_t what = request_of[action - actions];
+    kiln_status st = kiln_tracker_command_parse(&table, process, argc, argv, &call, &command);
+    if (st || !command) return st;
+    const uint32_t what = request_of[command - commands];
     kiln_host host = {.json = call.json, .print = print_job, .context = &count, .process = process};
     st = kiln_host_run(&host, what, call.tracker.id, &call.given);
     if (!st && !call.json && count == 0 && what == KILN_REQUEST_JOBS) printf("no jobs\n");

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/rand.h"
-#include "cli/cli.h"
+#include "cli/action.h"
 #include "cli/common/records.h"
 #include "cli/db_call.h"
 #include "cli/module_trust.h"
@@ -169,10 +169,9 @@ static kiln_status key_revoke(key_call *c) {
 
 /* ---- kiln key sign ---- */
 
-static kiln_status key_sign(const key_call *c) {
+static kiln_status key_sign(key_call *c) {
     kiln_signing own = {0};
     char *home = NULL, half[KILN_SIGN_PUBLIC_TEXT];
-    if (!c->name) return KILN_ERROR(INVALID_ARGUMENT, "kiln key sign needs the file of a module");
     kiln_status st = kiln_home(c->process, &home);
     if (!st) st = kiln_signing_load(home, c->key_file, &own);
     if (!st && !own.signer)
@@ -188,7 +187,7 @@ static kiln_status key_sign(const key_call *c) {
 
 /* ---- kiln key trust ---- */
 
-static kiln_status key_trust(const key_call *c) {
+static kiln_status key_trust(key_call *c) {
     kiln_db_call call = {.process = c->process, .json = c->json};
     kiln_status st = kiln_db_path(c->db, c->process, &call.path);
     if (!st)
@@ -295,35 +294,35 @@ static kiln_status key_rotate(key_call *c) {
     return KILN_OK;
 }
 
-typedef struct key_action {
-    const char *name;
-    bool wants_name; /* and changes the tracker's file: one at a time, or the last would win */
-    kiln_status (*run)(key_call *c);
-} key_action;
+/* Those that change the tracker's file do so one at a time, or the last would win. */
+#define ACTIONS(X)                                                                                 \
+    X("new", "ROLE/NODE", key_new, true,                                                           \
+      "make a key, as for board/rpi-1 or client/ann; a second one begins to replace the first: "   \
+      "both are valid until the older one is revoked")                                             \
+    X("list", "", key_list, false, "list the keys of a tracker")                                   \
+    X("rotate", "ROLE/NODE", key_rotate, true,                                                     \
+      "replace a key over the fleet while it runs: the tracker hands the new one to its node")     \
+    X("revoke", "ROLE/NODE[/GENERATION]", key_revoke, true, "end a key")                           \
+    X("sign", "MODULE", key_sign, false,                                                           \
+      "sign a module, so that kiln run --trust knows whose it is")                                 \
+    X("trust", "[NAME|PUBLIC]", key_trust, false,                                                  \
+      "say whose records count in a database (PUBLIC: the public half of a tuner's key), or list " \
+      "it")
 
-static const key_action action_table[] = {
-    {"new", true, key_new},
-    {"list", false, key_list},
-    {"revoke", true, key_revoke},
-    {"rotate", true, key_rotate},
+static const kiln_action actions[] = {
+#define X(name, arguments, run, locks, help) {name, arguments, help},
+    ACTIONS(X)
+#undef X
 };
 
-static kiln_status find_action(const kiln_args *args, const key_action **out_action) {
-    const char *name = args->positional[0];
-    for (size_t i = 0; i < KILN_ARRAY_COUNT(action_table); i++) {
-        if (strcmp(name, action_table[i].name) != 0) continue;
-        if (action_table[i].wants_name != (args->count == 2))
-            return KILN_ERROR(INVALID_ARGUMENT, "kiln key %s %s", name,
-                              action_table[i].wants_name
-                                  ? "needs ROLE/NODE, as in board/rpi-1 or client/ann"
-                                  : "takes no name");
-        *out_action = &action_table[i];
-        return KILN_OK;
-    }
-    return KILN_ERROR(INVALID_ARGUMENT,
-                      "kiln key has no '%s'; there are new, list, rotate, revoke, sign and trust",
-                      name);
-}
+static const struct {
+    kiln_status (*run)(key_call *c);
+    bool locks;
+} does[] = {
+#define X(name, arguments, run, locks, help) {run, locks},
+    ACTIONS(X)
+#undef X
+};
 
 kiln_status kiln_cmd_key(kiln_arena *process, int argc, char **argv) {
     key_call c = {.process = process, .wait_s = 20, .lock = -1};
@@ -341,34 +340,24 @@ kiln_status kiln_cmd_key(kiln_arena *process, int argc, char **argv) {
          "rotate: for the node to take its key (default 20); it may come later, too"},
         {"json", KILN_OPT_FLAG, &c.json, NULL, "print one object per line"},
     };
-    const kiln_opt_table table = {
-        "kiln key new ROLE/NODE [-o FILE], kiln key list, kiln key rotate ROLE/NODE, kiln key "
-        "revoke ROLE/NODE[/GENERATION], kiln key sign MODULE, kiln key trust [NAME|PUBLIC] [--no]",
-        "Keeps the keys with which boards, tuners and people on other machines come to a tracker. "
-        "ROLE is board, tuner, client, builder or admin. A second `new` for a node begins to "
-        "replace its key: both are valid until the older one is revoked. `rotate` replaces it over "
-        "the fleet while it runs: the tracker hands the new key to its node. `sign` signs a "
-        "module, so that kiln run --trust knows whose it is. `trust` says whose records count in a "
-        "database of records, and without a name lists it: PUBLIC is the public half of a tuner's "
-        "key.",
-        option,
-        KILN_ARRAY_COUNT(option),
-        1,
-        2};
+    static const kiln_actions table = {
+        .command = "key",
+        .summary =
+            "Keeps the keys with which boards, tuners and people on other machines come to a "
+            "tracker. ROLE is board, tuner, client, builder or admin.",
+        .action = actions,
+        .count = KILN_ARRAY_COUNT(actions)};
     kiln_args args;
-    const key_action *action = NULL;
+    size_t index = 0;
     char *home = NULL;
-    kiln_status st = kiln_args_parse(&table, argc, argv, process, &args);
+    kiln_status st = kiln_action_parse(&table, option, KILN_ARRAY_COUNT(option), argc, argv,
+                                       process, &args, &index);
     if (st || args.help) return st;
-    if (args.count == 2) c.name = args.positional[1];
-    if (strcmp(args.positional[0], "sign") == 0) return key_sign(&c);
-    if (strcmp(args.positional[0], "trust") == 0) return key_trust(&c);
-    st = find_action(&args, &action);
-    if (!st) st = kiln_home(process, &home);
-    if (st) return st;
-    if (!c.keys) c.keys = kiln_arena_printf(process, "%s/keys", home);
-    if (action->wants_name) st = kiln_file_lock(c.keys, &c.lock);
-    if (!st) st = action->run(&c);
+    c.name = args.count ? args.positional[0] : NULL;
+    if (!c.keys) st = kiln_home(process, &home);
+    if (home) c.keys = kiln_arena_printf(process, "%s/keys", home);
+    if (!st && does[index].locks) st = kiln_file_lock(c.keys, &c.lock);
+    if (!st) st = does[index].run(&c);
     if (c.lock >= 0) close(c.lock);
     return st;
 }

@@ -1,14 +1,11 @@
 /* kiln project: what persons may do in which project, and what a project may have. */
 #include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
-#include "cli/cli.h"
+#include "cli/action.h"
 #include "cli/common/client.h"
 #include "cli/display.h"
 #include "cli/tracker_command.h"
-
-#define ARGUMENTS_MAX (2 + KILN_MESSAGES_SETTINGS) /* action, project, settings */
 
 typedef struct project_call {
     kiln_client *client;
@@ -98,7 +95,7 @@ static kiln_status project_list(const project_call *c) {
 static kiln_status project_show(const project_call *c) {
     kiln_message answer = {0},
                  question = {.type = KILN_MSG_PROJECT_QUERY,
-                             .project_query = {.project = kiln_str_from(c->args->positional[1])}};
+                             .project_query = {.project = kiln_str_from(c->args->positional[0])}};
     kiln_status st = ask(c, &question, &answer);
     if (!st && answer.projects.projects.count == 1) print_row(c, &answer.projects.projects.item[0]);
     return st;
@@ -108,7 +105,7 @@ static kiln_status project_show(const project_call *c) {
 
 static kiln_status order(const project_call *c, kiln_msg_project_order what) {
     kiln_message answer = {0}, question = {.type = KILN_MSG_PROJECT_ORDER, .project_order = what};
-    question.project_order.project = kiln_str_from(c->args->positional[1]);
+    question.project_order.project = kiln_str_from(c->args->positional[0]);
     kiln_status st = ask(c, &question, &answer);
     if (!st && answer.projects.projects.count == 1) print_row(c, &answer.projects.projects.item[0]);
     return st;
@@ -149,10 +146,10 @@ static kiln_status set(const project_call *c, kiln_project_act act) {
     kiln_msg_setting item[KILN_MESSAGES_SETTINGS];
     kiln_msg_project_order what = {.act = act, .settings = {.item = item}};
     kiln_status st = KILN_OK;
-    for (size_t i = 2; !st && i < c->args->count; i++)
+    if (c->args->count > 1 + KILN_MESSAGES_SETTINGS)
+        st = KILN_ERROR(INVALID_ARGUMENT, "at most %u settings at once", KILN_MESSAGES_SETTINGS);
+    for (size_t i = 1; !st && i < c->args->count; i++)
         st = parse_setting(c->args->positional[i], &item[what.settings.count++]);
-    if (!st && act == KILN_PROJECT_SET && what.settings.count == 0)
-        st = KILN_ERROR(INVALID_ARGUMENT, "nothing to set: SETTING=VALUE is missing");
     return st ? st : order(c, what);
 }
 
@@ -163,74 +160,55 @@ static kiln_status project_drop(const project_call *c) {
     return order(c, (kiln_msg_project_order){.act = KILN_PROJECT_DROP});
 }
 
-static kiln_status check_person(const project_call *c) {
-    return c->args->count == 3
-               ? KILN_OK
-               : KILN_ERROR(INVALID_ARGUMENT, "kiln project %s PROJECT PERSON takes one person",
-                            c->args->positional[0]);
-}
-
 static kiln_status project_add(const project_call *c) {
     kiln_member role = KILN_MEMBER_MEMBER;
-    kiln_status st = check_person(c);
-    if (!st && c->role &&
-        (!kiln_member_find(kiln_str_from(c->role), &role) || role == KILN_MEMBER_NONE))
+    kiln_status st = KILN_OK;
+    if (c->role && (!kiln_member_find(kiln_str_from(c->role), &role) || role == KILN_MEMBER_NONE))
         st = KILN_ERROR(INVALID_ARGUMENT, "--role is viewer, member, operator or admin");
     if (st) return st;
     return order(c, (kiln_msg_project_order){.act = KILN_PROJECT_ADD,
-                                             .person = kiln_str_from(c->args->positional[2]),
+                                             .person = kiln_str_from(c->args->positional[1]),
                                              .role = role,
                                              .native = c->native});
 }
 
 static kiln_status project_remove(const project_call *c) {
-    kiln_status st = check_person(c);
-    if (st) return st;
     return order(c, (kiln_msg_project_order){.act = KILN_PROJECT_REMOVE,
-                                             .person = kiln_str_from(c->args->positional[2])});
+                                             .person = kiln_str_from(c->args->positional[1])});
 }
 
 static kiln_status project_trust(const project_call *c) {
-    if (c->args->count != 3)
-        return KILN_ERROR(
-            INVALID_ARGUMENT,
-            "kiln project trust PROJECT SIGNER takes one signer: a public key (64 "
-            "hexadecimal digits, see kiln key trust) or a node of the tracker's keys");
     return order(c, (kiln_msg_project_order){.act = c->take_back ? KILN_PROJECT_DISTRUST
                                                                  : KILN_PROJECT_TRUST,
-                                             .signer = kiln_str_from(c->args->positional[2])});
+                                             .signer = kiln_str_from(c->args->positional[1])});
 }
 
 /* ---- The command ---- */
 
-typedef struct project_action {
-    const char *name;
-    bool wants_project;
-    kiln_status (*run)(const project_call *call);
-} project_action;
+#define ACTIONS(X)                                                                               \
+    X("list", "", project_list, "list the projects that you may see")                            \
+    X("show", "PROJECT", project_show, "say who its members are and whom it trusts")             \
+    X("new", "PROJECT [SETTING=N...]", project_new, "make a project")                            \
+    X("set", "PROJECT SETTING=N...", project_set, "set quotas, weight and what everyone may")    \
+    X("quota", "PROJECT SETTING=N...", project_set, "the same as set")                           \
+    X("add", "PROJECT PERSON", project_add, "let a person in, or change what one may (--role)")  \
+    X("remove", "PROJECT PERSON", project_remove, "take a person out")                           \
+    X("trust", "PROJECT SIGNER", project_trust,                                                  \
+      "let records of a signer count: a public key (64 hexadecimal digits, see kiln key trust) " \
+      "or a node of the tracker's keys")                                                         \
+    X("drop", "PROJECT", project_drop, "end a project")
 
-static const project_action action_table[] = {
-    {"list", false, project_list},    {"show", true, project_show}, {"new", true, project_new},
-    {"set", true, project_set},       {"quota", true, project_set}, {"add", true, project_add},
-    {"remove", true, project_remove}, {"drop", true, project_drop}, {"trust", true, project_trust},
+static const kiln_action actions[] = {
+#define X(name, arguments, run, help) {name, arguments, help},
+    ACTIONS(X)
+#undef X
 };
 
-static kiln_status find_action(const kiln_args *args, const project_action **out) {
-    const char *name = args->count ? args->positional[0] : action_table[0].name;
-    kiln_strbuf known = {0};
-    for (size_t i = 0; i < KILN_ARRAY_COUNT(action_table); i++) {
-        kiln_strbuf_printf(&known, "%s%s", i ? ", " : "", action_table[i].name);
-        if (strcmp(name, action_table[i].name) == 0) *out = &action_table[i];
-    }
-    kiln_status st = KILN_OK;
-    if (!*out)
-        st = KILN_ERROR(INVALID_ARGUMENT, "kiln project has no '%s'; there are %s", name,
-                        known.data);
-    else if ((*out)->wants_project && args->count < 2)
-        st = KILN_ERROR(INVALID_ARGUMENT, "kiln project %s PROJECT: the project is missing", name);
-    kiln_strbuf_deinit(&known);
-    return st;
-}
+static kiln_status (*const run_action[])(const project_call *call) = {
+#define X(name, arguments, run, help) run,
+    ACTIONS(X)
+#undef X
+};
 
 kiln_status kiln_cmd_project(kiln_arena *process, int argc, char **argv) {
     bool waits = false;
@@ -247,21 +225,19 @@ kiln_status kiln_cmd_project(kiln_arena *process, int argc, char **argv) {
         KILN_CLIENT_OPTIONS(&client),
         {"json", KILN_OPT_FLAG, &c.json, NULL, "print one object per line"},
     };
-    const kiln_opt_table table = {
-        "kiln project [list|show P|new P [S=N...]|set P S=N...|quota P S=N...|add P PERSON|"
-        "remove P PERSON|trust P KEY|NODE|drop P] [--tracker ADDR]",
-        "Who may do what in which project, and what a project may have; the settings S are in "
-        "docs/reference/keys.md.",
-        option,
-        KILN_ARRAY_COUNT(option),
-        0,
-        ARGUMENTS_MAX};
-    const project_action *action = NULL;
-    kiln_status st = kiln_args_parse(&table, argc, argv, process, &args);
+    static const kiln_actions table = {
+        .command = "project",
+        .summary = "Who may do what in which project, and what a project may have; the settings "
+                   "are in docs/reference/keys.md.",
+        .action = actions,
+        .count = KILN_ARRAY_COUNT(actions),
+        .has_default = true};
+    size_t index = 0;
+    kiln_status st = kiln_action_parse(&table, option, KILN_ARRAY_COUNT(option), argc, argv,
+                                       process, &args, &index);
     if (st || args.help) return st;
-    st = find_action(&args, &action);
-    if (!st) st = kiln_client_open(&client, process, &c.client);
-    if (!st) st = action->run(&c);
+    st = kiln_client_open(&client, process, &c.client);
+    if (!st) st = run_action[index](&c);
     kiln_client_close(c.client);
     return st;
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "cli/cli.h"
+#include "cli/action.h"
 #include "cli/common/json.h"
 #include "cli/vta_file.h"
 #include "cli/vta_search.h"
@@ -343,12 +343,27 @@ static kiln_status vta_params(const vta_call *c) {
     return st;
 }
 
-static const struct {
-    const char *name;
-    kiln_status (*run)(const vta_call *c);
-} action_table[] = {{"asm", vta_asm},      {"disasm", vta_disasm}, {"check", vta_check},
-                    {"run", vta_run},      {"trace", vta_trace},   {"info", vta_info},
-                    {"params", vta_params}};
+#define ACTIONS(X)                                                                                 \
+    X("asm", "TEXT", vta_asm, "make a program of its text, -o FILE")                               \
+    X("disasm", "PROGRAM", vta_disasm, "print a program as text")                                  \
+    X("check", "PROGRAM", vta_check, "say whether one is right whatever order its engines run in") \
+    X("run", "PROGRAM", vta_run, "simulate one by the cycle and say what each engine did")         \
+    X("trace", "PROGRAM", vta_trace, "write what each engine did, for Perfetto")                   \
+    X("info", "CONFIG", vta_info, "say what a machine of that configuration has")                  \
+    X("params", "CONFIG", vta_params, "print a configuration for the Verilog of vta/rtl")          \
+    X("search", "", NULL, "find a machine for a model and a chip (kiln vta search --help)")
+
+static const kiln_action actions[] = {
+#define X(name, arguments, run, help) {name, arguments, help},
+    ACTIONS(X)
+#undef X
+};
+
+static kiln_status (*const run_action[])(const vta_call *c) = {
+#define X(name, arguments, run, help) run,
+    ACTIONS(X)
+#undef X
+};
 
 kiln_status kiln_cmd_vta(kiln_arena *process, int argc, char **argv) {
     vta_call c = {.process = process, .number = EVERY_PROGRAM};
@@ -368,29 +383,24 @@ kiln_status kiln_cmd_vta(kiln_arena *process, int argc, char **argv) {
          "params: columns of weights that are multiplied in LUTs, not in DSP blocks (default 0)"},
         {"json", KILN_OPT_FLAG, &c.json, NULL, "print one object per line"},
     };
-    const kiln_opt_table table = {
-        "kiln vta asm TEXT -o FILE, kiln vta disasm|check|run|trace PROGRAM, kiln vta info|params "
-        "CONFIG, kiln vta search [options]",
-        "Works on programs of accelerators of the VTA class, as text, as what asm made of it, or "
-        "in a module. "
-        "`check` says whether one is right whatever order its engines run in, `run` simulates it "
-        "by the cycle and says what each engine did, `trace` writes that for Perfetto, `info` says "
-        "what a machine of that configuration has, `params` prints it for the Verilog of vta/rtl. "
-        "`search` finds one for a model and a chip "
-        "(kiln vta search --help).",
-        option,
-        KILN_ARRAY_COUNT(option),
-        2,
-        2};
+    static const kiln_actions table = {
+        .command = "vta",
+        .summary = "Works on programs of accelerators of the VTA class, as text, as what asm made "
+                   "of it, or in a module.",
+        .action = actions,
+        .count = KILN_ARRAY_COUNT(actions)};
     kiln_args args;
-    if (argc > 1 && !strcmp(argv[1], "search"))
+    size_t index = 0;
+    static char search[] = KILN_VTA_SEARCH;
+    if (argc > 1 && !strcmp(argv[1], "search")) {
+        argv[1] = search;
         return kiln_vta_search_command(process, argc - 1, argv + 1);
-    kiln_status st = kiln_args_parse(&table, argc, argv, process, &args);
+    }
+    kiln_status st = kiln_action_parse(&table, option, KILN_ARRAY_COUNT(option), argc, argv,
+                                       process, &args, &index);
     if (st || args.help) return st;
-    c.path = args.positional[1];
-    for (size_t i = 0; i < KILN_ARRAY_COUNT(action_table); i++)
-        if (strcmp(args.positional[0], action_table[i].name) == 0) return action_table[i].run(&c);
-    return KILN_ERROR(INVALID_ARGUMENT,
-                      "unknown action '%s'; known: asm disasm check run trace info params search",
-                      args.positional[0]);
+    if (!run_action[index])
+        return KILN_ERROR(INVALID_ARGUMENT, "kiln vta search: the action comes before options");
+    c.path = args.positional[0];
+    return run_action[index](&c);
 }

@@ -18,11 +18,6 @@ static kiln_status load_signing(const kiln_db_call *c, kiln_signing *out_signing
 static kiln_status pass(const kiln_db_call *c, kiln_db_verdict verdict, const char *done) {
     kiln_signing own = {0};
     uint32_t count = 0;
-    if (!c->argument)
-        return KILN_ERROR(
-            INVALID_ARGUMENT,
-            "the identity is missing: of a trial, a job or a signer, or the beginning "
-            "of a trace as kiln db best prints it");
     kiln_status st = load_signing(c, &own);
     if (!st)
         st = kiln_db_pass(c->db,

@@ -2,7 +2,7 @@
 #ifndef KILN_CLI_TRACKER_COMMAND_H
 #define KILN_CLI_TRACKER_COMMAND_H
 
-#include "cli/cli.h"
+#include "cli/action.h"
 #include "cli/common/tracker_call.h"
 
 typedef struct kiln_command_call {
@@ -15,28 +15,25 @@ typedef struct kiln_command_call {
 } kiln_command_call;
 
 typedef struct kiln_tracker_command {
-    const char *name;
-    bool wants_id;
     kiln_status (*run)(kiln_command_call *call); /* NULL: it is a request (cli/host.h) */
     bool admin;                                  /* changes what others use */
 } kiln_tracker_command;
 
 /* What `kiln fleet` or `kiln jobs` can do; the first row is what they do unasked. */
 typedef struct kiln_tracker_commands {
-    const char *command, *usage, *summary;
-    const kiln_tracker_command *action;
-    size_t count;
+    kiln_actions actions;
+    const kiln_tracker_command *command; /* one for each action */
     bool takes_why, takes_db, takes_follow;
 } kiln_tracker_commands;
 
-/* Parses the command line. `*out_action` is NULL where help was printed. */
-KILN_MUST_USE kiln_status kiln_tracker_command_parse(const kiln_tracker_commands *actions,
+/* Parses the command line. `*out_command` is NULL where help was printed. */
+KILN_MUST_USE kiln_status kiln_tracker_command_parse(const kiln_tracker_commands *commands,
                                                      kiln_arena *process, int argc, char **argv,
                                                      kiln_command_call *out_call,
-                                                     const kiln_tracker_command **out_action);
-/* Connects, and runs the action. */
+                                                     const kiln_tracker_command **out_command);
+/* Connects, and runs the command. */
 KILN_MUST_USE kiln_status kiln_tracker_command_run(kiln_command_call *call,
-                                                   const kiln_tracker_command *action);
+                                                   const kiln_tracker_command *command);
 
 /* Prints a row of the tracker's as an object of JSON. */
 void kiln_print_record(kiln_record_type type, const void *row);

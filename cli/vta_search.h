@@ -45,7 +45,7 @@ typedef struct kiln_vta_found {
                                         NULL: none is evaluated */
 } kiln_vta_found;
 
-/* `argv[0]` is the action's name. */
+/* `argv[0]` is KILN_VTA_SEARCH. */
 kiln_status kiln_vta_search_command(kiln_arena *process, int argc, char **argv);
 /* The convolutions of a model on bytes that machines run, equal ones once; names lie in `process`.
  * Left out are those on floats, with groups, dilations, other kernels than squares, or fewer than 8

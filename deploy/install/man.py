@@ -33,7 +33,7 @@ def main(out, version, name, status, *command):
     lines = [f'.TH {name.upper().replace("-", chr(92) + "-")} 1 "" "Kiln {version}" "Kiln"', ".SH NAME",
              f"{escape(name)} \\- {escape(' '.join(first.split()))}", ".SH SYNOPSIS", f".B {escape(usage.group(1))}", ".SH DESCRIPTION"]
     for paragraph in about.split("\n\n"):
-        listed = re.findall(r"^  (\S+) {2,}(\S.*)$", paragraph, re.M)
+        listed = re.findall(r"^  (\S.*?) {2,}(\S.*)$", paragraph, re.M)
         if listed:
             lines += [part for term, does in listed for part in (".TP", f".B {escape(term)}", escape(does))]
         else:

@@ -5,6 +5,7 @@ import math
 import os
 import pathlib
 import random
+import re
 import signal
 import socket
 import subprocess
@@ -84,7 +85,7 @@ def test_programs_of_accelerators_are_made_checked_and_run(world):
     world.refused("vta", "disasm", program, "--program", "1", says="has no program 1; it has 1")
     world.run("compile", world.zoo("gemm:16x32x24"), "-o", world.path("g.kiln"))
     world.refused("vta", "check", world.path("g.kiln"), says="no kernel of the module is for an accelerator")
-    world.refused("vta", "fly", program, says="unknown action 'fly'")
+    world.refused("vta", "fly", program, says="kiln vta has no 'fly'")
 
 
 def test_an_accelerator_is_searched(world):
@@ -132,7 +133,92 @@ def test_help_of_every_command(world):
     for command in ("tune", "compile", "run", "verify", "quantize", "explain", "fleet", "jobs", "db", "zoo", "doctor"):
         assert "Usage" in world.run(command, "--help").stdout or "usage" in world.run(command, "--help").stdout.lower()
     world.refused("frobnicate", says="no such command")
+    world.refused("tnue", says="did you mean kiln tune?")
+    world.refused("fleet", "drian", "x", says="did you mean 'drain'?")
+    world.refused("fleet", "drain", says="ID is missing; usage: kiln fleet drain ID")
+    world.refused("fleet", "list", "x", says="unexpected argument 'x'; usage: kiln fleet list")
+    world.refused("db", says="the action is missing")
     world.refused("tune", digits(), "--trails", 3, says="--trials")
+
+
+def test_help_is_found_by_every_door(world):
+    top = world.run("--help").stdout
+    assert world.run("-h").stdout == top == world.run("help").stdout and "kiln help COMMAND" in top
+    for words in (["tune"], ["fleet"], ["fleet", "drain"], ["vta", "search"], ["key", "new"]):
+        text = world.run(*words, "--help").stdout
+        assert text == world.run(*words, "-h").stdout == world.run("help", *words).stdout, words
+        assert text.startswith("usage: kiln " + " ".join(words)), text
+        assert "--config FILE" in text and "--version, -V" in text, text
+    assert "Let a board end" in world.run("help", "fleet", "drain").stdout
+    assert "drain ID" in world.run("help", "fleet").stdout
+    world.refused("help", "fleet", "drian", says="did you mean 'drain'?")
+    world.refused("help", "tnue", says="did you mean kiln tune?")
+
+
+def test_versions_are_told_by_every_program(world):
+    for name in ("kiln", "kiln-tracker", "kiln-tuner", "kiln-rpc-server", str(harness.PROGRAMS / "deploy/run/kiln-run")):
+        said = world.run("--version", name=name).stdout
+        assert re.fullmatch(rf"{pathlib.Path(name).name} \d+\.\d+\.\d+ \((\w+(-dirty)?|no git commit)\)(, protocol 1 to \d+(, codegen \S+)?)?\n", said), said
+        assert world.run("-V", name=name).stdout == said
+        assert ("protocol" in said) == (not name.endswith("kiln-run")), said
+    assert world.run("tune", "--version").stdout == world.run("-V").stdout
+
+
+def test_exit_codes_are_listed(world):
+    listed = dict(re.findall(r"^ *(\d+)  (\w+) ", world.run("help", "exit-codes").stdout, re.M))
+    assert listed["0"] == "OK" and listed["13"] == "NOT_FOUND" and len(listed) == 17, listed
+    assert world.run("inspect", world.path("nothing"), ok=False).returncode == 13
+    assert world.run("frobnicate", ok=False).returncode == 2
+
+
+def write_config(world, text):
+    """A user's file; the programs are told where it is as a person's are."""
+    folder = world.folder / "config/kiln"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config").write_text(text, encoding="utf-8")
+    world.env.update(XDG_CONFIG_HOME=str(world.folder / "config"), KILN_CONFIG="")
+    return folder / "config"
+
+
+def test_configuration_files_give_values_to_every_program(world):
+    path = write_config(world, "[kiln zoo]\noutput = one.onnx\n[kiln inspect]\njson = yes\n[kiln-tracker]\nlisten = unix:here\nport-file = port\n")
+    world.run("zoo", "gemm:16x32x24")
+    assert (world.folder / "one.onnx").exists()
+    world.run("zoo", "gemm:16x32x24", "-o", "two.onnx")
+    assert (world.folder / "two.onnx").exists()
+    world.run("compile", "one.onnx", "-o", "one.kiln")
+    assert json.loads(world.run("inspect", "one.kiln").stdout.splitlines()[0])
+    assert not world.run("inspect", "one.kiln", "--json=no").stdout.startswith("{")
+    shown = world.run("config").stdout
+    assert re.search(rf"\[kiln zoo\]\noutput = one.onnx +; {re.escape(str(path))}:2\n", shown) and "[kiln-tracker]\nlisten = unix:here" in shown, shown
+    assert "zoo" not in world.run("config", "kiln-tracker").stdout
+    assert "no file" in world.run("config", "--config", "none").stdout
+    world.refused("config", "tnue", says="no program and no command 'tnue'")
+    world.start("kiln-tracker")
+    harness.until((world.folder / "here").is_socket, "the socket that the file names")
+
+
+def test_each_mistake_in_a_configuration_file_is_an_error_with_its_line(world):
+    for text, says in (("[kiln zoo]\n\nouptut = x\n", ":3: unknown option --ouptut; did you mean --output?"),
+                       ("[kiln zoo]\nseed = many\n", ":2: --seed wants a whole number, not 'many'"),
+                       ("[kiln zoop]\nseed = 1\n", ":2: there is no section [kiln zoop]; did you mean [kiln zoo]?"),
+                       ("[kiln]\nseed = 1\n", "'seed' goes into the section of a command, as [kiln zoo]"),
+                       ("[kiln]\nlog-level = loud\n", "--log-level is error, warn, info or debug, not 'loud'"),
+                       ("what\n", ":1: this is neither [section] nor option = value")):
+        path = write_config(world, text)
+        done = world.refused("zoo", "list", says=says)
+        assert done.returncode == 2 and (str(path) in done.stderr or "loud" in text), done.stderr
+    write_config(world, "[kiln-tracker]\nlisen = x\n")
+    assert "did you mean --listen?" in world.refused(name="kiln-tracker", says="config:2").stderr
+    world.run("zoo", "list")  # the section of another program
+    world.refused("zoo", "list", "--config", "absent", says="absent")
+
+
+def test_a_private_fleet_reads_no_configuration_file(world):
+    write_config(world, "[kiln-tracker]\nhttp = 1\nlisten = 127.0.0.1:1\n[kiln-tuner]\nbuilders = 0\n[kiln-rpc-server]\nexecutor = none such\n[kiln tune]\ntrials = 2\n")
+    done = world.json("tune", world.zoo("gemm:16x32x24"), "--db", world.path("t.db"))[-1]
+    assert done["event"] == "done", done
+    assert len(world.json("db", "history", "--db", world.path("t.db"))) >= 2
 
 
 def test_static_c_is_two_files_that_a_compiler_takes(world):

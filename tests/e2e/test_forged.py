@@ -148,7 +148,7 @@ def test_a_projects_word_counts_in_its_jobs_and_is_taken_back(world):
     for name in ("vision", "other"):
         world.run("project", "new", name, *to)
     world.refused("project", "trust", "vision", "nobody", *to, says="is neither a public key")
-    world.refused("project", "trust", "vision", *to, says="takes one signer")
+    world.refused("project", "trust", "vision", *to, says="SIGNER is missing")
     [row] = world.json("project", "trust", "vision", half, *to)
     assert [s["signer"] for s in row["signers"]] == [half], row
     assert f"trusts {half}" in world.run("project", "show", "vision", *to).stdout
@@ -238,7 +238,7 @@ def test_a_person_says_what_counts(world):
     assert world.sql("victim.db", "SELECT state, reason FROM tombstone ORDER BY rowid") == [["quarantined", "odd"], ["forgotten", "NULL"]]
     world.refused("db", "forget", trial(1), *to, says="no record here has that identity")
     world.refused("db", "restore", trial(2), *to, says="is in quarantine")
-    world.refused("db", "forget", *to, says="the identity is missing")
+    world.refused("db", "forget", *to, says="ID is missing")
     said = world.run("db", "import", world.path("rows.jsonl"), *to).stdout
     assert "1 are quarantined, 1 stay forgotten" in said, said
     assert world.run("db", "restore", trial(0), *to).stdout == "1 records restored\n"

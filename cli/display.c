@@ -29,10 +29,18 @@ static bool speaks_utf8(void) {
     return false;
 }
 
+/* Whether standard error is a terminal where the cursor may be moved. Kiln prints no colours, so
+ * NO_COLOR (no-color.org) is taken as the wish for plain lines. */
+static bool is_live_terminal(void) {
+    const char *terminal = kiln_env("TERM");
+    return isatty(STDERR_FILENO) && terminal && strcmp(terminal, "dumb") != 0 &&
+           !kiln_env("NO_COLOR");
+}
+
 void kiln_display_init(kiln_display *display, const kiln_display_options *options) {
     *display =
         (kiln_display){.options = *options,
-                       .live = isatty(STDERR_FILENO) && !(options->json && isatty(STDOUT_FILENO)),
+                       .live = is_live_terminal() && !(options->json && isatty(STDOUT_FILENO)),
                        .utf8 = speaks_utf8(),
                        .start_ns = kiln_clock_ns()};
 }
@@ -332,7 +340,7 @@ void kiln_display_say(kiln_display *d, const char *text) {
 
 void kiln_waits_show(void *said, const char *text) {
     bool *is_said = said;
-    const bool live = isatty(STDERR_FILENO);
+    const bool live = is_live_terminal();
     if (*text && live)
         fprintf(stderr, "\r\033[K%.*s\r", (int)(terminal_size().columns - 1), text);
     else if (*text && !*is_said)

@@ -1,6 +1,6 @@
 /* Progress of a tuning job on standard error: a table that renews itself on a terminal, plain lines
- * otherwise. With --json, whose objects go to standard output, the table only if that is no
- * terminal. */
+ * otherwise, also where TERM is dumb or NO_COLOR is set. With --json, whose objects go to standard
+ * output, the table only if that is no terminal. */
 #ifndef KILN_CLI_DISPLAY_H
 #define KILN_CLI_DISPLAY_H
 

@@ -36,6 +36,15 @@ def test_plain_lines_off_a_terminal(world):
     assert "4 of 4 trials" in done.stderr and "4 trials  best" in done.stdout, done
 
 
+def test_a_dumb_terminal_and_no_color_get_plain_lines(world):
+    model = world.zoo("gemm:64x64x64")
+    for setting in ({"term": "dumb"}, {"env": {"NO_COLOR": "1"}}):
+        seen = world.terminal("tune", model, "--trials", 4, "--db", world.path("".join(setting) + ".db"), columns=120, **setting)
+        seen.ends(0)
+        assert "\033" not in seen.shown and "\r" not in seen.shown.replace("\r\n", ""), seen.shown
+        assert "4 of 4 trials" in seen.shown, seen.shown
+
+
 def kernels(module):
     """The part of a module's file that holds its code (deploy/format.h): the metadata beside it tells what was measured."""
     content = pathlib.Path(module).read_bytes()

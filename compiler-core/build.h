@@ -17,7 +17,7 @@
 KILN_MUST_USE kiln_status kiln_build(const kiln_program *te, kiln_str task_key,
                                      const kiln_trace *trace, const kiln_target *target,
                                      kiln_arena *arena, kiln_artefact *out_artefact);
-/* The same with what `context` keeps from one candidate to the next. */
+/* The same; `context` is reused from one candidate to the next. */
 KILN_MUST_USE kiln_status kiln_build_keeping(kiln_codegen_context *context, const kiln_program *te,
                                              kiln_str task_key, const kiln_trace *trace,
                                              const kiln_target *target, kiln_arena *arena,
@@ -26,15 +26,14 @@ KILN_MUST_USE kiln_status kiln_build_keeping(kiln_codegen_context *context, cons
 KILN_MUST_USE kiln_status kiln_build_c(const kiln_program *te, kiln_str task_key,
                                        const kiln_trace *trace, const kiln_target *target,
                                        kiln_arena *arena, kiln_artefact *out_artefact);
-/* The same from a scheduled loop program on; `te` is what it was scheduled from. For tests and
- * benches. */
+/* The same, but starts from a scheduled loop program; `te` is its task. For tests and benches. */
 KILN_MUST_USE kiln_status kiln_build_scheduled(const kiln_program *te, kiln_str task_key,
                                                const kiln_program *scheduled,
                                                const kiln_target *target, kiln_arena *arena,
                                                kiln_artefact *out_artefact);
 /* The serial reference (ir/reference.h): its outputs are the program's outputs, each followed by
- * its bound if it has one; identity layouts, one thread, no prepare. The only liberty it takes is
- * to compute neighbouring outputs in the lanes of a vector; each sum is in the expression's order.
+ * its bound if it has one; identity layouts, one thread, no prepare. Its only optimisation is to
+ * compute neighbouring outputs in the lanes of a vector; each sum is in the expression's order.
  */
 KILN_MUST_USE kiln_status kiln_build_reference(const kiln_program *te, kiln_str task_key,
                                                const kiln_target *target, kiln_arena *arena,

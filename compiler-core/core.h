@@ -1,4 +1,4 @@
-/* Front header of the compiler: graphs to object bytes. Beside it other folders include
+/* Front header of the compiler: graphs to object bytes. Other folders include only this header and
  * frontend/frontend.h, which reads models (tests may include any). No socket, no database.
  *
  *     graph ─ kiln_passes_run ─> fused graph ─ kiln_tasks_extract ─> tasks ─ kiln_space_create ─>

@@ -1,5 +1,5 @@
-/* NVIDIA's assembler, where it is installed: registers and spills of PTX, or why it is refused.
- * Nothing needs it: payloads are PTX, and drivers have an assembler of their own. Asked by builders
+/* NVIDIA's assembler, where it is installed: registers and spills of PTX, or the reason of a
+ * refusal. It is optional: payloads are PTX, and drivers have their own assembler. Used by builders
  * (worker/assembler.h) and by `kiln explain --stage sass`. */
 #ifndef KILN_COMPILER_CORE_PTXAS_H
 #define KILN_COMPILER_CORE_PTXAS_H
@@ -9,7 +9,7 @@
 #include "base/status.h"
 #include "base/str.h"
 
-#define KILN_PTXAS_VARIABLE "KILN_PTXAS" /* its path; else it is looked for on PATH */
+#define KILN_PTXAS_VARIABLE "KILN_PTXAS" /* its path; if unset, PATH is searched */
 #define KILN_PTXAS_SECONDS 60            /* the largest kernels known take 2 */
 #define KILN_PTXAS_OUTPUT_MAX ((size_t)1 << 20)
 
@@ -27,24 +27,24 @@ typedef struct kiln_ptxas_report {
     kiln_str note; /* the first one on lost performance ("serialized", "ignored"); empty: none */
 } kiln_ptxas_report;
 
-/* A program's path: the environment's `variable`, or `name` on PATH; NULL: there is none. */
+/* A program's path: from the environment variable `variable`, or `name` on PATH; NULL: not
+ * found. */
 const char *kiln_ptxas_tool(const char *variable, const char *name, kiln_arena *arena);
-/* What it prints with -v about text that it takes. Views into `text`. DATA_LOSS: another form. */
+/* Parses its output with -v for accepted text. Views into `text`. DATA_LOSS: unknown format. */
 KILN_MUST_USE kiln_status kiln_ptxas_parse(kiln_str text, kiln_arena *arena,
                                            kiln_ptxas_report *out_report);
 /* Runs `program` for a processor ("sm_90a") on `ptx`, writes machine code to `cubin_path` (NULL:
- * nowhere), and gives what it printed. 20 to 200 ms.
+ * nowhere), and returns its output. 20 to 200 ms.
  *
- * ILLEGAL_SCHEDULE   it refuses the text; its first lines
+ * ILLEGAL_SCHEDULE   it refuses the text; with the first lines of its message
  * DEADLINE_EXCEEDED  it took more than KILN_PTXAS_SECONDS
  * NOT_FOUND          there is no such program; others of kiln_proc_run */
 KILN_MUST_USE kiln_status kiln_ptxas_run(const char *program, kiln_str processor, kiln_str ptx,
                                          const char *cubin_path, kiln_arena *arena,
                                          kiln_str *out_text);
-/* The report in short, without what launches add. */
+/* A summary of the report, without memory that launches add. */
 kiln_assembled kiln_ptxas_assembled(const kiln_ptxas_report *report);
-/* ILLEGAL_SCHEDULE: a function keeps values in memory that its registers do not hold; the note has
- * the numbers. */
+/* ILLEGAL_SCHEDULE: a function spills registers to memory; the note has the numbers. */
 KILN_MUST_USE kiln_status kiln_ptxas_check_spills(const kiln_ptxas_report *report);
 
 #endif

@@ -1,27 +1,29 @@
-/* Steps of a sum of products that an instruction takes several of at once: where their number is
- * no multiple, products with zeros are added. Private to this folder. */
+/* Pads a sum of products for an instruction that takes several steps at once: where the number of
+ * steps is no multiple, products with zeros are added. Private to this folder. */
 #ifndef KILN_COMPILER_CORE_ALGORITHM_STEPS_H
 #define KILN_COMPILER_CORE_ALGORITHM_STEPS_H
 
 #include "compiler-core/ir/ir.h"
 
 typedef struct kiln_steps {
-    int padded;                     /* reduce iterator that is no multiple; -1: none */
-    int64_t extent;                 /* that it gets; 0: there are no steps along one dimension */
-    uint32_t data_dim, weights_dim; /* that it alone indexes */
+    int padded;                     /* reduce iterator whose extent is padded; -1: none */
+    int64_t extent;                 /* its padded extent; 0: no iterator runs along one dimension of
+                                     * both loads */
+    uint32_t data_dim, weights_dim; /* dimensions that this iterator alone indexes */
 } kiln_steps;
 
-/* The one dimension of a load whose index depends on an iterator; -1: there are none or several. */
+/* The only dimension of a load whose index depends on an iterator; -1: there are none or
+ * several. */
 int kiln_steps_dim_moved(const kiln_program *p, kiln_expr load, kiln_var var);
-/* The same where the iterator alone is that index. */
+/* The same, if the index is the iterator itself. */
 int kiln_steps_dim_along(const kiln_program *p, kiln_expr load, kiln_var var);
-/* Of `block`, which sums up products of two loads. The longest reduce iterator along one dimension
- * of both is the one that instructions take `at_once` steps of. */
+/* The padding of `block`, which sums up products of two loads. Instructions take `at_once` steps of
+ * the longest reduce iterator that runs along one dimension of both loads. */
 kiln_steps kiln_steps_find(const kiln_program *p, kiln_block block, kiln_expr data,
                            kiln_expr weights, int64_t at_once);
-/* `value` at `index` of what has `extent` elements along a dimension, and 0 beyond them. */
+/* `value` where `index` is below `extent`, the elements along a dimension, and 0 beyond. */
 kiln_expr kiln_steps_or_zero(kiln_program *p, kiln_expr value, kiln_expr index, int64_t extent);
-/* The block takes the steps that are added, if any. */
+/* Extends the block's reduce iterator by the added steps, if any. */
 void kiln_steps_extend(kiln_program *p, kiln_block block, const kiln_steps *steps);
 
 #endif

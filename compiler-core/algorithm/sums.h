@@ -1,12 +1,12 @@
-/* What algorithms build with, private to this folder: sums of products of integers and constant
- * weights, and where new blocks go. */
+/* Helpers of algorithms, private to this folder: sums of products of integers and constant weights,
+ * and the place of new blocks. */
 #ifndef KILN_COMPILER_CORE_ALGORITHM_SUMS_H
 #define KILN_COMPILER_CORE_ALGORITHM_SUMS_H
 
 #include "compiler-core/ir/ir.h"
 
-/* Blocks stand in the order of execution: of the new ones, which are the program's last `count`,
- * the last `after` come behind `block` and the others before it. */
+/* Moves the program's last `count` blocks, which are new, to their place in the order of execution:
+ * the last `after` of them behind `block`, the others before it. */
 void kiln_blocks_put_around(kiln_program *p, kiln_block block, uint32_t count, uint32_t after);
 
 /* The buffer that a load reads. */
@@ -20,7 +20,7 @@ typedef struct kiln_sum {
     int dim_of[KILN_RANK_MAX];
 } kiln_sum;
 
-/* Whether the block is one whose factor `data`, 0 or 1, is the data. */
+/* Whether the block is such a sum with factor `data`, 0 or 1, as the data. */
 bool kiln_sum_find(const kiln_program *p, kiln_block block, uint32_t data, kiln_sum *out);
 /* A new block that writes a new temp; both named after the sum. */
 kiln_block kiln_sum_begin(kiln_program *p, const kiln_sum *s, const char *suffix, kiln_dtype dtype,
@@ -31,8 +31,8 @@ kiln_expr kiln_sum_add_iter(kiln_program *p, kiln_block block, uint32_t d, int64
 /* Adds a block that sums up the weights, into the shape of the weights with 1 for what is summed.
  */
 kiln_buffer kiln_sum_weights(kiln_program *p, const kiln_sum *s);
-/* Adds a block that gives what the sum gave: its result, which goes to a temp, plus the offset of
- * its weights, in the shape of kiln_sum_weights. */
+/* Redirects the sum to a temp and adds a block that writes the old result: the temp plus the offset
+ * of the weights, in the shape of kiln_sum_weights. */
 void kiln_sum_add_offset(kiln_program *p, const kiln_sum *s, kiln_buffer offset);
 
 #endif

@@ -23,10 +23,10 @@ typedef struct kiln_winograd {
  * compute. Exact in doubles but for the divisions in `weights`.
  *
  * With a stride the taps t of equal t mod stride are a phase, which slides over every stride-th
- * element of the data one by one. Outputs are the sums of what the phases give, and the points are
- * those of all phases, one behind another: those of phase 0 first. A phase of one tap multiplies
- * its data as they are. `taps` is `stride` at least. `point`: as many as the phase of most taps has
- * points, less one.
+ * element of the data one by one. Outputs are the sums of the results of all phases; the points of
+ * the phases follow one another, those of phase 0 first. A phase of one tap multiplies its data
+ * directly. `taps` is `stride` at least. `point`: one fewer than the points of the phase with most
+ * taps.
  *
  * Source: Blahut, Fast Algorithms for Signal Processing (2010), chapter 5. */
 kiln_winograd kiln_winograd_of_points(int64_t outputs, int64_t taps, int64_t stride,

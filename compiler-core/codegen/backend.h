@@ -1,4 +1,4 @@
-/* What stands behind a row of backends.def. */
+/* The type of the functions in backends.def. */
 #ifndef KILN_COMPILER_CORE_CODEGEN_BACKEND_H
 #define KILN_COMPILER_CORE_CODEGEN_BACKEND_H
 
@@ -13,10 +13,10 @@ typedef kiln_status (*kiln_backend_emit)(const kiln_lowered *lowered, const kiln
                                          const kiln_codegen_options *options, kiln_arena *arena,
                                          kiln_codegen_output *out_output);
 
-/* UNIMPLEMENTED of those that walk.h serves: the program holds what kiln_walk_lowered refuses; of
- * LLVM also: it does not know the CPU; of C text: another form than KILN_EMIT_OBJECT is asked for.
- * INTERNAL: LLVM refuses the module, with its message. RESOURCE_EXHAUSTED: byte code with more
- * registers, temps or loops than it has. */
+/* UNIMPLEMENTED: kiln_walk_lowered refuses the program (back ends that use walk.h); LLVM does not
+ * know the CPU; C text was asked for another form than KILN_EMIT_OBJECT. INTERNAL: LLVM refuses the
+ * module, with its message. RESOURCE_EXHAUSTED: the program needs more registers, temps or loops
+ * than byte code has. */
 #define X(name, backend, kind, arch, function)                                                 \
     KILN_MUST_USE kiln_status function(const kiln_lowered *lowered, const kiln_target *target, \
                                        const kiln_codegen_options *options, kiln_arena *arena, \

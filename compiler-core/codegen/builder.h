@@ -1,12 +1,12 @@
-/* Value builders: what stands between the walk over a lowered program (walk.h) and the code that
- * comes out. The walk makes every decision (what is unrolled, hoisted, remembered, masked, which
- * polynomial an exponential is); a builder appends what it is told to and decides nothing, so that
- * each decision is made once for all back ends. LLVM is behind one builder (llvm_builder.h),
- * C-family text behind another (c_builder.h).
+/* Value builders: the interface between the walk over a lowered program (walk.h) and the generated
+ * code. The walk makes every decision (what is unrolled, hoisted, remembered, masked, which
+ * polynomial an exponential is); a builder only appends, so that each decision is made once for all
+ * back ends. LLVM is behind one builder (llvm_builder.h), C-family text behind another
+ * (c_builder.h).
  *
- * Values are SSA: computed once, never changed. A builder may compute constants at once and owns
- * everything that it makes, until it is destroyed. All operands of one instruction are alike
- * scalars, or vectors of equal lanes.
+ * Values are SSA: computed once, never changed. A builder may fold constants; it owns everything
+ * that it makes until it is destroyed. All operands of one instruction are scalars, or vectors of
+ * equal lanes.
  *
  * Code is appended at one place. The walk moves it only to marks, and back to the end. */
 #ifndef KILN_COMPILER_CORE_CODEGEN_BUILDER_H
@@ -28,8 +28,8 @@ typedef enum kiln_ssa_scalar {
     KILN_SSA_POINTER, /* to bytes */
 } kiln_ssa_scalar;
 
-/* Where a pointer points to. What a device has beside the memory of a host is told apart, because
- * its instructions are. */
+/* The memory that a pointer points to. A device has different instructions for each of its
+ * memories. */
 typedef enum kiln_ssa_space {
     KILN_SPACE_HOST,
     KILN_SPACE_GLOBAL, /* memory of the device: arguments and scratch of launches */
@@ -40,17 +40,18 @@ typedef enum kiln_ssa_space {
 typedef struct kiln_ssa_type {
     kiln_ssa_scalar scalar;
     uint32_t lanes;       /* 0: a scalar; a vector may have one lane */
-    kiln_ssa_space space; /* of pointers; HOST for numbers. Offsets from a pointer keep it. */
+    kiln_ssa_space space; /* of pointers; HOST for numbers. Adding an offset to a pointer keeps the
+                           * space. */
 } kiln_ssa_type;
 
 /* walk_value.c */
-uint32_t kiln_ssa_scalar_bits(kiln_ssa_scalar scalar);  /* Of a number; 0: pointers. */
+uint32_t kiln_ssa_scalar_bits(kiln_ssa_scalar scalar);  /* Bits of a number; 0 for pointers. */
 kiln_ssa_type kiln_type_scalar(kiln_ssa_scalar scalar); /* One value of that type. */
-/* `lanes` values of it; 0: a scalar. */
+/* `lanes` values of that type; 0: a scalar. */
 kiln_ssa_type kiln_type_vector(kiln_ssa_scalar scalar, uint32_t lanes);
 
-/* The builder's own; NULL: none. Equal values of one builder may be different pointers, but never
- * the reverse. */
+/* A value of the builder; NULL: none. Equal values of one builder may be different pointers, but
+ * never the reverse. */
 typedef struct kiln_ssa_node *kiln_ssa;
 /* A place in the code, an open loop, an open branch. */
 typedef struct kiln_mark_node *kiln_mark;
@@ -77,7 +78,7 @@ typedef enum kiln_build_class {
 
 /* Conversions to another scalar type, lane by lane. */
 typedef enum kiln_conversion {
-    KILN_CONVERT_BITS,     /* the same bits; vectors may become ones of other lanes */
+    KILN_CONVERT_BITS,     /* the same bits; the number of lanes may change */
     KILN_CONVERT_SIGNED,   /* between integers: repeats the sign, or cuts off */
     KILN_CONVERT_UNSIGNED, /* between integers: zeros above, or cuts off */
     KILN_CONVERT_FLOAT,    /* between floats, to nearest */
@@ -87,13 +88,13 @@ typedef enum kiln_conversion {
     KILN_CONVERT_FLOAT_TO_UNSIGNED,
 } kiln_conversion;
 
-/* What one function of the artefact gets. */
+/* Parameters of one function of the artefact. */
 typedef struct kiln_entry_values {
     kiln_ssa scratch;
     kiln_ssa *data; /* [arg_count] start of each argument; NULL where it is not touched */
 } kiln_entry_values;
 
-/* What the body of a parallel loop gets. */
+/* Parameters of the body of a parallel loop. */
 typedef struct kiln_body_values {
     kiln_ssa *captured;  /* [captured count] what was captured, inside of the body */
     kiln_ssa begin, end; /* I64: iterations to run */
@@ -114,14 +115,14 @@ typedef struct kiln_launch_head {
     uint64_t shared_bytes, local_bytes; /* of a group, of a thread; 0: none */
     uint32_t shared_alignment;          /* bytes */
     uint32_t group_size[3];             /* threads in x, y, z; at least 1 */
-    uint32_t resident;                  /* groups that are to fit on a unit; 0: as it comes */
+    uint32_t resident;                  /* groups that must fit on a unit; 0: no requirement */
 } kiln_launch_head;
 
-/* What the function of a launch gets, for each thread. */
+/* Parameters of the function of a launch, for each thread. */
 typedef struct kiln_launch_values {
     kiln_ssa data[KILN_MANIFEST_ARGS_MAX]; /* [arg_count] */
     kiln_ssa scratch, shared, local;       /* NULL where the head has none */
-    kiln_ssa grid[3], group[3]; /* I64: which group this is, which thread of it; x, y, z */
+    kiln_ssa grid[3], group[3]; /* I64: indices of the group and of the thread in it; x, y, z */
 } kiln_launch_values;
 
 /* A matrix in shared memory, as a group's instruction takes it (intrinsic.h): in rows of
@@ -129,15 +130,16 @@ typedef struct kiln_launch_values {
 typedef struct kiln_group_operand {
     kiln_ssa pointer; /* to its first element */
     bool is_transposed;
-    uint32_t leading_bytes; /* transposed: from one such row to the row with what follows in it */
+    uint32_t leading_bytes; /* transposed: distance to the row that continues this
+                             * row */
     uint32_t stride_bytes;  /* from 8 such rows to the next 8 */
 } kiln_group_operand;
-/* Bits of the descriptor of such a matrix beside its address / 16, which are the lowest 14. */
+/* The descriptor of such a matrix, without its lowest 14 bits: those are its address / 16. */
 uint64_t kiln_group_descriptor(const kiln_group_operand *operand);
 
 typedef struct kiln_builder kiln_builder;
 
-/* All members are required but those that say so, at the end. */
+/* All members are required, except the optional ones at the end. */
 typedef struct kiln_builder_ops {
 #define X(result, name, arguments) result(*name) arguments;
 #include "compiler-core/codegen/builder_control.def"
@@ -150,25 +152,25 @@ typedef struct kiln_builder_ops {
      * elements that the row takes. NULL: tensorized loops are built as they stand. */
     kiln_ssa (*intrinsic)(kiln_builder *b, const kiln_intrinsic *row, kiln_ssa sum, kiln_ssa a,
                           kiln_ssa second);
-    /* v * 2^exponent, rounded once: f32, `exponent` whole or infinite. The function gives NULL
-     * where the target has no instruction for it. NULL: none has. */
+    /* v * 2^exponent, rounded once: f32, `exponent` whole or infinite. The function returns NULL
+     * where the target has no instruction for it. Member NULL: no target has. */
     kiln_ssa (*scale)(kiln_builder *b, kiln_ssa v, kiln_ssa exponent);
-    /* The bits of an f32 rounded to the nearest bf16, halves to even, as an I16; of a number below
-     * the least normal one those of 0, or its own. The function gives NULL where there is no
-     * instruction for it. NULL: none has. */
+    /* The bits of an f32 rounded to the nearest bf16, halves to even, as an I16; a subnormal number
+     * may give the bits of 0. The function returns NULL where the target has no instruction for it.
+     * Member NULL: no target has. */
     kiln_ssa (*to_bf16)(kiln_builder *b, kiln_ssa v);
-    /* The value, of which the code generator behind the builder knows nothing any more. No
-     * instruction. NULL: not needed. */
+    /* The same value, hidden from the optimiser of the code generator. No instruction. NULL: not
+     * needed. */
     kiln_ssa (*opaque)(kiln_builder *b, kiln_ssa v);
-    /* Floats within the range of an I32 to the nearest, halves to even; the lowest 16 bits of what
-     * a NaN gives are 0. The function gives NULL where no one instruction does it. NULL: they are
-     * rounded and converted as any float. */
+    /* Floats within the range of an I32 to the nearest, halves to even; a NaN gives a result whose
+     * lowest 16 bits are 0. The function returns NULL where no single instruction does it. Member
+     * NULL: they are rounded and converted as any float. */
     kiln_ssa (*rounded)(kiln_builder *b, kiln_ssa v);
-    /* How many bits are 1, in each lane of integers. NULL: it is spelt out in other instructions.
+    /* How many bits are 1, in each lane of integers. NULL: computed with other instructions.
      */
     kiln_ssa (*count_ones)(kiln_builder *b, kiln_ssa v);
-    /* sum + factor * count_ones(v) in lanes of I32, -128 <= factor <= 127. The function gives NULL
-     * where the target has no instruction for it. NULL: none has. */
+    /* sum + factor * count_ones(v) in lanes of I32, -128 <= factor <= 127. The function returns
+     * NULL where the target has no instruction for it. Member NULL: no target has. */
     kiln_ssa (*add_ones)(kiln_builder *b, kiln_ssa sum, kiln_ssa v, int64_t factor);
     /* The lanes of a BOOL vector as bits of an integer of as many, lane 0 the lowest: 8, 16, 32 or
      * 64. NULL: lanes are combined in halves. */
@@ -180,9 +182,9 @@ typedef struct kiln_builder_ops {
                  kiln_ssa pointer, kiln_ssa stride);
     /* With `tile`: a pointer to bytes that never change, aligned to a line. */
     kiln_ssa (*constant_bytes)(kiln_builder *b, const uint8_t *bytes, uint32_t count);
-    /* An instruction of a warp (walk_warp.c), which all its threads come to: `a`, `second`:
+    /* An instruction of a warp (walk_warp.c), which all its threads must reach: `a`, `second`:
      * registers of fragments.def, I32; `sum`: those of the sums, of F32 or I32, before and after.
-     * NULL: its loops are built as they stand. */
+     * NULL: its loops are built as ordinary loops. */
     void (*warp_product)(kiln_builder *b, const kiln_intrinsic *row, const kiln_ssa *a,
                          const kiln_ssa *second, kiln_ssa *sum);
     /* With `warp_product`: `count` matrices of 8 rows of 16 bytes from shared memory, a register of
@@ -190,31 +192,32 @@ typedef struct kiln_builder_ops {
      * elements of two bytes. NULL: words are loaded one by one. */
     void (*load_matrices)(kiln_builder *b, kiln_ssa pointer, uint32_t count, bool transposed,
                           kiln_ssa *out);
-    /* An instruction of four warps (walk_group.c), which all their threads come to, and which reads
-     * its operands and adds to `sum`, [columns / 2] values of F32, some time until it is waited
-     * for. `group_begin` says that the thread leaves these values alone from here on; `group_wait`
-     * waits for all instructions since, `sum` being all their sums. Each gives the values that the
-     * next takes. `group_fence` stands before barriers: shared memory that the thread wrote is seen
-     * by the instructions behind them. NULL, all four: loops are built as they stand. */
+    /* An instruction of four warps (walk_group.c), which all their threads must reach. It is
+     * asynchronous: until `group_wait` it reads its operands and adds to `sum`, [columns / 2]
+     * values of F32. After `group_begin` the thread must not touch these values; `group_wait` waits
+     * for all instructions since, `sum` being all their sums. Each call updates `sum` for the next.
+     * `group_fence` comes before barriers: it makes shared memory that the thread wrote visible to
+     * the instructions behind them. All four NULL: ordinary loops are built. */
     void (*group_begin)(kiln_builder *b, kiln_ssa *sum, uint32_t count);
     void (*group_product)(kiln_builder *b, const kiln_intrinsic *row, uint32_t columns,
                           const kiln_group_operand operand[KILN_INTRINSIC_OPERANDS], kiln_ssa *sum);
     void (*group_wait)(kiln_builder *b, kiln_ssa *sum, uint32_t count);
     void (*group_fence)(kiln_builder *b);
     /* Tokens between units of threads (walk_token.c): barriers in shared memory, of
-     * KILN_TOKEN_PLACE_BYTES. `token_place`, of one thread, makes one whose phases end when
-     * `arrivals` have come. `token_push` comes to it: of a producer each thread twice, when all its
-     * copies have landed and at once; of others one thread of each warp, behind all of the warp.
-     * `token_pop` waits until a phase of that parity, an I32 of 0 or 1, has ended. `unit_registers`
-     * is of whole groups of four warps: threads have so many registers from here on, `more` or less
-     * than before; beside that ops NULL, it is not needed. NULL, all: launches with tokens are
+     * KILN_TOKEN_PLACE_BYTES. `token_place`, called by one thread, makes a token whose phase ends
+     * after `arrivals` arrivals. `token_push` arrives at it: each thread of a producer arrives
+     * twice, at once and when all its copies have landed; of other units one thread of each warp
+     * arrives, behind all of the warp. `token_pop` waits until a phase of that parity, an I32 of 0
+     * or 1, has ended. `unit_registers` changes the registers of the threads of whole groups of
+     * four warps, to `more` or fewer; it alone may be NULL. All NULL: launches with tokens are
      * refused. */
     void (*token_place)(kiln_builder *b, kiln_ssa pointer, uint32_t arrivals);
     void (*token_push)(kiln_builder *b, kiln_ssa pointer, bool is_producer);
     void (*token_pop)(kiln_builder *b, kiln_ssa pointer, kiln_ssa parity);
     void (*unit_registers)(kiln_builder *b, uint32_t count, bool more);
-    /* Beside them: `bytes`, a multiple of 16 at such addresses, from global to shared memory, by
-     * itself. A phase of the token does not end before they have landed. NULL: pieces are copied.
+    /* With tokens: an asynchronous copy of `bytes`, a multiple of 16 at such addresses, from global
+     * to shared memory. A phase of the token does not end before they have landed. NULL: pieces are
+     * copied.
      */
     void (*bulk_copy)(kiln_builder *b, kiln_ssa to, kiln_ssa from, uint32_t bytes, kiln_ssa token);
     /* Copies of one thread that land later, from global to shared memory: 4, 8 or 16 bytes at
@@ -224,8 +227,8 @@ typedef struct kiln_builder_ops {
     void (*copy)(kiln_builder *b, kiln_ssa to, kiln_ssa from, uint32_t bytes);
     void (*copy_commit)(kiln_builder *b);
     void (*copy_wait)(kiln_builder *b, uint32_t pending);
-    /* A scalar of 4 bytes, of the lane of the warp whose number is one's own XOR `lanes`. All lanes
-     * of the warp come here. NULL: lowering leaves no exchange. */
+    /* The scalar of 4 bytes that the lane with the caller's number XOR `lanes` passes. All lanes of
+     * the warp must reach the call. NULL: lowering leaves no exchange. */
     kiln_ssa (*exchange)(kiln_builder *b, kiln_ssa v, uint32_t lanes);
 } kiln_builder_ops;
 

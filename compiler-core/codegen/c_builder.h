@@ -1,11 +1,11 @@
 /* Private to codegen/: the value builder of C-family text (c_builder.c, c_memory.c, c_lines.c,
- * c_control.c) and what puts its functions together (c_text.c). Each language of the family is a
+ * c_control.c) and the assembly of its functions (c_text.c). Each language of the family is a
  * dialect: C11 (c_text.c), OpenCL C (c_opencl.c), CUDA C (c_cuda.c).
  *
- * Each value is a named constant of its own, or a text that is put where it is used: literals,
- * lanes, addresses plus a constant. Vectors are those of the compiler where the dialect has them
- * and their size is a power of two. Others are structures, computed in loops over lanes; or where
- * the dialect is for GPUs, whose arrays lie in memory, each lane is a value with a name. */
+ * Each value is a named constant or a text inserted at each use: literals, lanes, addresses plus a
+ * constant. Vectors are those of the compiler where the dialect has them and their size is a power
+ * of two. Other vectors are structures, computed in loops over lanes; in dialects for GPUs, whose
+ * arrays lie in memory, each lane is a named value. */
 #ifndef KILN_COMPILER_CORE_CODEGEN_C_BUILDER_H
 #define KILN_COMPILER_CORE_CODEGEN_C_BUILDER_H
 
@@ -18,8 +18,8 @@ typedef struct kiln_c_builder kiln_c_builder;
 
 #define KILN_C_PREAMBLE_PARTS 7
 
-/* What vectors of the compiler do at once. Types are those of the operands `x`, `y`, `yes`; texts
- * stand for whole vectors. A function gives NULL for what is done lane by lane. */
+/* Operations on whole vectors of the compiler. Types are those of the operands `x`, `y`, `yes`;
+ * texts name whole vectors. A function returns NULL for operations that are done lane by lane. */
 typedef struct kiln_c_vectors {
     const char *(*compute)(kiln_c_builder *b, kiln_build_op what, kiln_ssa_type type, const char *x,
                            const char *y);
@@ -35,18 +35,17 @@ typedef struct kiln_c_kernels {
     /* From the start of the function up to its opening parenthesis. */
     const char *(*head)(kiln_c_builder *b, const kiln_launch_head *head);
     const char *read_arg, *written_arg; /* types of arguments */
-    const char *alone;                  /* behind the type of what overlaps no other argument */
+    const char *alone;                  /* qualifier of an argument that overlaps no other */
     const char *shared, *local;         /* formats of a number of bytes: declarations of memory */
     const char *shared_matrices;    /* shared memory aligned to KILN_GROUP_ATOM_BYTES; NULL: none */
-    const char *grid[3], *group[3]; /* which group this is, which thread of it */
+    const char *grid[3], *group[3]; /* indices of the group and of the thread in it */
     const char *barrier;
 } kiln_c_kernels;
 
 /* What differs between languages of the family. */
 typedef struct kiln_c_dialect {
     uint32_t vector_lanes; /* most lanes of the compiler's vectors, with + - * /; 0: it has none */
-    bool lane_loops; /* what vectors do not do at once is done in loops over v[l]; or else each lane
-                        has a name */
+    bool lane_loops; /* other vector operations are loops over v[l]; false: each lane has a name */
     const kiln_c_vectors *vectors; /* NULL: + - * / alone */
     /* Vectors in memory, without lane_loops. */
     uint32_t piece_lanes, piece_bytes;    /* the largest */
@@ -59,8 +58,9 @@ typedef struct kiln_c_dialect {
     const char *of_64;       /* behind literals of 64 bits */
     const char *library;     /* before names of C's library */
     bool has_suffix;         /* names of that library for f32 end with f */
-    const char *multiply_add; /* format of bits: a function, fused where that is quick; NULL: * + */
-    const char *difference;   /* type of what is added to pointers */
+    const char *multiply_add; /* format of bits: a function, fused where the hardware can; NULL: *
+                               * + */
+    const char *difference;   /* type of pointer offsets */
     const char *pointer[4];   /* types of pointers to bytes, by space */
     const char *space[4];     /* before types that are pointed to */
     const char *prefetch;     /* a function of a pointer and two numbers; NULL: nothing */
@@ -86,31 +86,31 @@ typedef struct kiln_c_dialect {
     void (*token_pop)(kiln_builder *b, kiln_ssa pointer, kiln_ssa parity);
     void (*unit_registers)(kiln_builder *b, uint32_t count, bool more);
     void (*bulk_copy)(kiln_builder *b, kiln_ssa to, kiln_ssa from, uint32_t bytes, kiln_ssa token);
-    const char *preamble[KILN_C_PREAMBLE_PARTS]; /* before everything else; NULL: no more */
+    const char *preamble[KILN_C_PREAMBLE_PARTS]; /* text at the start; NULL: end of the list */
 } kiln_c_dialect;
 
-#define KILN_C_LANES_MAX 128 /* of what shuffles join on the way */
+#define KILN_C_LANES_MAX 128 /* of intermediate results of shuffles */
 
 /* A line of a function. Lines stay in order of appearance; marks are empty ones. */
 typedef struct kiln_c_line kiln_c_line;
 struct kiln_c_line {
     kiln_c_line *before, *after;
     const char *text;  /* NULL: a mark */
-    kiln_ssa value;    /* that it defines or assigns, for uses alone; NULL: an effect */
+    kiln_ssa value;    /* value that it defines or assigns, for uses alone; NULL: an effect */
     kiln_ssa *operand; /* [operand_count] */
     uint32_t operand_count;
 };
 
 struct kiln_ssa_node {
     kiln_ssa_type type;
-    const char *text;    /* of the whole value; NULL: made of the members below */
+    const char *text;    /* text of the whole value; NULL: composed from the members below */
     bool constant;       /* known while building */
-    const int64_t *lane; /* integers that are known: [lanes, 1 for scalars], sign-extended */
+    const int64_t *lane; /* known integers: [lanes, 1 for scalars], sign-extended */
     kiln_ssa uniform;    /* vectors: in all lanes */
     kiln_ssa *element;   /* vectors: lane by lane; NULL where any */
-    kiln_ssa base;       /* that `text` names without a line of its own */
+    kiln_ssa base;       /* value that `text` refers to, if it has no own line */
     bool defined;        /* by a line */
-    kiln_c_line *loaded; /* of an element that `lane_load` may be for: the line that loads it */
+    kiln_c_line *loaded; /* the line that loads this element, if `lane_load` may apply */
     const char *as_lane; /* that line's text with `lane_load` */
     uint32_t uses;
 };
@@ -125,13 +125,13 @@ struct kiln_c_builder {
     kiln_builder_ops ops;
     const kiln_c_dialect *dialect;
     kiln_arena *arena;
-    KILN_VEC(kiln_c_function) done;                    /* in the order in which C wants them */
+    KILN_VEC(kiln_c_function) done;                    /* in the order of definition that C needs */
     bool used[KILN_SSA_POINTER][KILN_C_LANES_MAX + 1]; /* types of vectors */
     KILN_VEC(const char *) helpers; /* definitions that the text needs, each once */
     uint32_t name_count;
 
     kiln_c_function function, caller; /* being written */
-    kiln_c_line *at, *caller_at;      /* what follows goes before it */
+    kiln_c_line *at, *caller_at;      /* insertion point: lines go before it */
     const char *tail;                 /* behind the function being written; NULL: nothing */
     const char *body_name, *context;  /* of the parallel body being written */
 };
@@ -145,9 +145,9 @@ KILN_MUST_USE kiln_status kiln_c_write(const kiln_c_dialect *dialect, const kiln
                                        const kiln_target *target,
                                        const kiln_codegen_options *options, kiln_arena *arena,
                                        kiln_codegen_output *out_output);
-/* What texts of all dialects share, over u8, s8, f32, ...: conversions; and those of f64. */
+/* Conversion helpers that all dialects share, in terms of u8, s8, f32, ...; and those for f64. */
 extern const char kiln_c_helpers[], kiln_c_helpers_f64[];
-/* Of an instruction: its class, and its spelling in instructions.def. */
+/* Class and spelling of an instruction, from instructions.def. */
 kiln_build_class kiln_c_class(kiln_build_op what);
 const char *kiln_c_spelling(kiln_build_op what);
 
@@ -172,7 +172,7 @@ const char *kiln_c_name(kiln_c_builder *b); /* "v12", a new one */
 const char *kiln_c_whole(kiln_c_builder *b, kiln_ssa v);
 const char *kiln_c_each(kiln_c_builder *b, kiln_ssa v);
 const char *kiln_c_lane(kiln_c_builder *b, kiln_ssa v, uint32_t lane);
-/* Of a value that is there lane by lane: itself, or with the name that its type has. */
+/* A value composed of lanes; with a name if its type has names (kiln_c_is_named). */
 kiln_ssa kiln_c_joined(kiln_c_builder *b, kiln_ssa v);
 /* A line before `at`. `operand`: values that its text names. */
 kiln_c_line *kiln_c_insert(kiln_c_builder *b, kiln_c_line *at, const char *text, kiln_ssa value,

@@ -16,8 +16,8 @@
 const char *kiln_codegen_version(void);
 
 /* What is kept from one compilation to the next: LLVM's machine for the last target, which takes
- * half a millisecond to make. For one thread at a time. From its first compilation on until
- * it is destroyed, switches of LLVM's that hold for the process are Kiln's. */
+ * half a millisecond to make. For one thread at a time. From its first compilation until it is
+ * destroyed, LLVM's process-wide switches are set by Kiln. */
 typedef struct kiln_codegen_context kiln_codegen_context;
 kiln_codegen_context *kiln_codegen_context_create(void);
 void kiln_codegen_context_destroy(kiln_codegen_context *context); /* NULL is fine. */
@@ -28,18 +28,19 @@ typedef struct kiln_codegen_options {
     kiln_emit emit;
     uint32_t optimise;     /* 2: as usual; 0: LLVM optimises nothing (differential tests) */
     const char *backend;   /* of backends.def; NULL: the first that fits the target */
-    const char *processor; /* LLVM's name, of back ends that no target names (amdgpu: "gfx90a") */
-    /* No function of C's library is called, as on targets that have none: for tests of what is
-     * there instead. */
+    const char *processor; /* LLVM's processor name, for back ends without a target (amdgpu:
+                            * "gfx90a") */
+    /* No function of C's library is called, as on targets that have none: tests the
+     * replacements. */
     bool own_functions;
     kiln_codegen_context *context; /* NULL: one for this compilation */
 } kiln_codegen_options;
 
 /* Text of the backend `c` is one translation unit for gcc and clang, with the entries of
- * base/kernel_abi.h. What all artefacts share stands before this line, and is left out where it is
- * there already. Behind it each entry is a function `kiln_run_with(services, scratch, a0, a3, ...)`
- * over the data of the arguments that it touches, with their numbers, and unless KILN_STATIC is
- * defined the entry itself. */
+ * base/kernel_abi.h. The part before this line is common to all artefacts; omit it when it is
+ * already present. Behind it each entry is a function `kiln_run_with(services, scratch, a0, a3,
+ * ...)` over the data of the arguments that it touches, with their numbers, and unless KILN_STATIC
+ * is defined the entry itself. */
 extern const char kiln_c_text_split[];
 
 /* `out_bytes` in `arena`; `*out_scratch` and `*out_worker_scratch`: bytes the kernel expects in

@@ -8,10 +8,11 @@
 #include "base/target.h"
 #include "compiler-core/codegen/builder.h"
 
-/* What the functions of launches are made of, on machines that have them (llvm_launch.c). */
+/* Properties of machines that run launches (llvm_launch.c). */
 typedef struct kiln_llvm_launches kiln_llvm_launches;
 
-/* A code generator of LLVM as one compilation uses it: a row of llvm_machines.def, spelt. */
+/* A code generator of LLVM for one compilation: a row of llvm_machines.def with triple, CPU and
+ * features. */
 typedef struct kiln_llvm_machine {
     const char *triple, *cpu, *features, *abi;
     const char *vector_constraint;      /* the letter in inline assembly; "": none is known */
@@ -41,7 +42,8 @@ typedef struct kiln_llvm_builder {
 void kiln_llvm_builder_init(kiln_llvm_builder *b, const kiln_target *target,
                             const kiln_llvm_machine *machine, LLVMContextRef context,
                             LLVMModuleRef module, kiln_arena *arena);
-void kiln_llvm_builder_deinit(kiln_llvm_builder *b); /* Keeps what was added to the module. */
+void kiln_llvm_builder_deinit(kiln_llvm_builder *b); /* Frees the builder; the module keeps the
+                                                      * functions. */
 
 /* ---- llvm_builder.c -------------------------------------------------------------------------- */
 
@@ -60,7 +62,7 @@ LLVMValueRef kiln_llvm_intrinsic(kiln_llvm_builder *b, const char *name, LLVMTyp
 #include "compiler-core/codegen/builder_control.def"
 #undef X
 
-/* Starts a function with what every one has, and goes into it. */
+/* Starts a function with the attributes that every function has, and enters it. */
 void kiln_llvm_begin_function(kiln_llvm_builder *b, const char *name, LLVMTypeRef type,
                               LLVMLinkage linkage);
 void kiln_llvm_add_attribute(kiln_llvm_builder *b, LLVMValueRef function, LLVMAttributeIndex at,
@@ -77,7 +79,7 @@ void kiln_llvm_add_text_attribute(kiln_llvm_builder *b, LLVMValueRef function, c
 #include "compiler-core/codegen/llvm_machines.def"
 #undef X
 
-/* Adds what the machine has for whole warps (llvm_launch.c). */
+/* Adds the machine's members for whole warps (llvm_launch.c). */
 void kiln_llvm_add_warps(const kiln_llvm_launches *machine, kiln_builder_ops *ops);
 
 #endif

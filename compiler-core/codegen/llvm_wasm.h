@@ -7,9 +7,9 @@
 #include "base/status.h"
 #include "base/str.h"
 
-/* An object is such a module already, but that it exports nothing: its functions with global names
- * are exported, and what only linkers read is left out. `shared`: the memory that it imports is one
- * that several threads share.
+/* The object is such a module, except that it exports nothing: exports its functions with global
+ * names and drops the sections that only linkers read. `shared`: it imports a memory that several
+ * threads share.
  *
  * UNIMPLEMENTED  the object has data in memory, which kernels do not have
  * INTERNAL       the object is not what LLVM 19 writes */

@@ -2,9 +2,9 @@
  * call is a copy, a GEMM or a chain of operations of the ALU over many tiles. For vta_emit.c.
  *
  * The walk runs loops with their values. A chain of serial loops around one store becomes as few
- * calls as the machine can say: the outermost loops of the chain run as well where it cannot. What
- * stands in an unrolled loop always gets calls of its own, so virtual threads stay apart. A store
- * is one of these, in tiles of the buffer that it writes or reads in the core:
+ * calls as the machine can express; the walk runs the outermost loops of the chain that it cannot
+ * express. Each iteration of an unrolled loop gets its own calls, so virtual threads stay separate.
+ * A store is one of these, in tiles of the buffer that it writes or reads in the core:
  *
  *     inp, wgt, acc = global, or select(inside, global, 0)   a load, with zeros around
  *     inp, wgt = a value that reads nothing                  a load of a constant of the program
@@ -18,9 +18,9 @@
  * OP is +, - a number, min, max, shr, shl, with the feature `mul` *. `out` has the place of the
  * accumulators that it is made from, which hold the bytes afterwards and not what they held before.
  *
- * Each ALLOC takes a place behind those around it. In a loop with @pipeline(n) it has n places and
- * takes one after the other each time that it is reached. A buffer whose stores have that attribute
- * has n times as many, or as many times as there is room for. */
+ * Each ALLOC takes a place behind those of the enclosing ones. In a loop with @pipeline(n) it has n
+ * places and takes one after the other each time that it is reached. A buffer whose stores have
+ * that attribute has n times as many, or as many times as there is room for. */
 #ifndef KILN_COMPILER_CORE_CODEGEN_VTA_CALLS_H
 #define KILN_COMPILER_CORE_CODEGEN_VTA_CALLS_H
 
@@ -41,7 +41,7 @@ typedef enum kiln_vta_call_kind {
 typedef struct kiln_vta_call {
     kiln_vta_call_kind kind;
     kiln_vta_engine engine;
-    kiln_stmt stmt;          /* the store that it does a part of */
+    kiln_stmt stmt;          /* the store that the call is a part of */
     kiln_vta_copy copy;      /* COPY */
     kiln_vta_gemm_kind gemm; /* GEMM */
     kiln_vta_nest nest;      /* GEMM, ALU */
@@ -65,8 +65,8 @@ KILN_MUST_USE kiln_status kiln_vta_calls_of(kiln_program *p, const kiln_buffer *
                                             uint32_t arg_count, const kiln_vta_config *config,
                                             kiln_arena *arena, kiln_vta_calls *out_calls);
 
-/* Whether operations of the ALU take a second operand from accumulators, and whether that is a
- * result of the same call: then its rounds keep their order. */
+/* Whether operations of the ALU take a second operand from accumulators; whether that is a result
+ * of the same call, so that the order of its rounds must be kept. */
 bool kiln_vta_call_has_sources(const kiln_vta_call *call);
 bool kiln_vta_call_reads_results(const kiln_vta_call *call, const kiln_vta_sizes *sizes,
                                  kiln_arena *arena);
@@ -75,7 +75,7 @@ bool kiln_vta_call_reads_results(const kiln_vta_call *call, const kiln_vta_sizes
  * tiles: KILN_VTA_ACC. */
 typedef void (*kiln_vta_tile_visitor)(void *context, kiln_vta_memory memory, uint32_t tile,
                                       bool writes);
-/* Every tile at least once; which of several visits is first says nothing about the order. */
+/* Visits every tile at least once; the order of the visits means nothing. */
 void kiln_vta_call_visit(const kiln_vta_call *call, kiln_vta_tile_visitor visit, void *context);
 
 #endif

@@ -12,7 +12,7 @@ struct kiln_vta_chain {
     kiln_vta_operation operation[KILN_VTA_OPERATIONS_MAX];
     kiln_expr source[KILN_VTA_OPERATIONS_MAX]; /* a load of an accumulator; 0: the number */
     kiln_expr first;                           /* a load: what the first operation works on */
-    uint32_t part_count; /* sources that are computed before, each in its own place */
+    uint32_t part_count; /* sources that are computed first, each in its own place */
     kiln_vta_chain *part[KILN_VTA_OPERATIONS_MAX];
 };
 
@@ -24,8 +24,8 @@ typedef struct kiln_vta_output {
 } kiln_vta_output;
 
 void kiln_vta_add_call(kiln_vta_matching *m, kiln_vta_call call);
-/* The same of a call that reads accumulators of the program, which must hold them; `held` is what
- * those that it writes hold then: bits of kiln_vta_held. */
+/* The same for a call that reads accumulators of the program, which must hold their values; `held`:
+ * what the written accumulators hold then, bits of kiln_vta_held. */
 bool kiln_vta_add_reading(kiln_vta_matching *m, const kiln_vta_call *call, uint8_t held);
 
 /* An operation with a number, or with an accumulator that `source` loads. */
@@ -37,7 +37,7 @@ bool kiln_vta_add_chain(kiln_vta_matching *m, kiln_stmt store, const kiln_vta_ch
 /* acc = operations on itself. */
 bool kiln_vta_match_alu(kiln_vta_matching *m, kiln_stmt store, kiln_expr value);
 
-/* Of bytes that are cast from operations; adds nothing. */
+/* Finds the operations that bytes are cast from; adds nothing. */
 bool kiln_vta_find_output(kiln_vta_matching *m, kiln_expr value, kiln_vta_output *out);
 /* Adds the operations; without any the tiles hold accumulators and outputs. */
 bool kiln_vta_add_output(kiln_vta_matching *m, kiln_stmt store, const kiln_vta_output *o);

@@ -1,9 +1,9 @@
 /* Cuts the first and the last calls of a program for an accelerator core into pieces, so that its
  * engines begin, and end, soon after one another. For vta_emit.c, before vta_order.h.
  *
- * In the middle of a program operands are loaded, and results go through the ALU and to main
- * memory, while other sums are made. At the ends nothing runs beside that: the first GEMM waits for
- * all of its operands, and the last store for all results. */
+ * In the middle of a program GEMMs run while other operands are loaded, and results are processed
+ * and stored. At the ends there is no such overlap: the first GEMM waits for all of its operands,
+ * and the last store for all results. */
 #ifndef KILN_COMPILER_CORE_CODEGEN_VTA_ENDS_H
 #define KILN_COMPILER_CORE_CODEGEN_VTA_ENDS_H
 

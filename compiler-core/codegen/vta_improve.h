@@ -1,4 +1,4 @@
-/* Calls that do the same in less time. For vta_emit.c, before vta_order.h. */
+/* Replaces calls by equivalent, faster ones. For vta_emit.c, before vta_order.h. */
 #ifndef KILN_COMPILER_CORE_CODEGEN_VTA_IMPROVE_H
 #define KILN_COMPILER_CORE_CODEGEN_VTA_IMPROVE_H
 

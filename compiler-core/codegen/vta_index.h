@@ -17,16 +17,16 @@ typedef struct kiln_vta_access {
     kiln_vta_linear at;
 } kiln_vta_access;
 
-/* Of a nest: tiles of a memory from `place` on; NULL of `at`: none. */
+/* Operand of a nest: tiles of a memory from `place` on; `at` NULL: none. */
 typedef struct kiln_vta_operand_tiles {
     const kiln_vta_linear *at;
     uint32_t place;
 } kiln_vta_operand_tiles;
 
-/* Sets the reason; false. */
+/* Sets the reason and returns false. */
 bool kiln_vta_refuse(kiln_vta_matching *m, const char *format, ...) KILN_PRINTF(2, 3);
-/* The same for `count` elements of a tile ("elements of a tile") that no loops run over. Where the
- * store was refused with more loops, some of them the tile's, the reason is still that one. */
+/* The same for `count` elements of a tile ("elements of a tile") that no loops run over. A reason
+ * set for the same store with more loops, some of them the tile's, is kept. */
 bool kiln_vta_refuse_tile(kiln_vta_matching *m, uint32_t count, const char *what);
 
 const kiln_expr_node *kiln_vta_node(const kiln_vta_matching *m, kiln_expr e);
@@ -51,7 +51,7 @@ bool kiln_vta_make_tiles(kiln_vta_matching *m, uint32_t tile_loops, uint32_t ele
 /* Both in tiles, whose elements lie in the same order; `*out_loops`: their loops over elements. */
 bool kiln_vta_make_pair(kiln_vta_matching *m, uint32_t elements, kiln_vta_linear *a,
                         kiln_vta_linear *b, uint32_t *out_loops);
-/* The loops that are not the tile's; two that are one are joined. */
+/* The loops that are not the tile's; two that run like one are joined. */
 bool kiln_vta_nest_of(kiln_vta_matching *m, uint32_t tile_loops, kiln_vta_operand_tiles dst,
                       kiln_vta_operand_tiles src, kiln_vta_operand_tiles wgt, kiln_vta_nest *out);
 

@@ -1,5 +1,5 @@
-/* Conditions of paddings and of blocks whose loops go on to whole tiles: in which rounds of the
- * matching's loops something is there, and of which tiles a part alone. Private to the files of
+/* Conditions of paddings and of blocks whose loops are extended to whole tiles: in which rounds of
+ * the matching's loops elements exist, and which tiles are partial. Private to the files of
  * vta_match.h. A function that returns false has set the reason. */
 #ifndef KILN_COMPILER_CORE_CODEGEN_VTA_INSIDE_H
 #define KILN_COMPILER_CORE_CODEGEN_VTA_INSIDE_H
@@ -8,8 +8,8 @@
 
 #define KILN_VTA_PARTS_MAX 2u /* along rows and lanes of a tile */
 
-/* Tiles of which the first elements along one of their loops are inside: so many as `more` and one,
- * by the other loops. At least one always is. */
+/* Tiles whose first elements along one of their loops are inside: `more` + 1 of them, a function of
+ * the other loops. At least one always is. */
 typedef struct kiln_vta_part {
     uint32_t loop;
     kiln_vta_linear more;
@@ -27,13 +27,13 @@ typedef struct kiln_vta_inside {
 kiln_vta_inside kiln_vta_everywhere(const kiln_vta_matching *m, uint32_t tile_loops);
 /* Narrows `at` to where the condition holds. */
 bool kiln_vta_narrow(kiln_vta_matching *m, kiln_expr condition, kiln_vta_inside *at);
-/* Whether all that parts leave out of their tiles lies behind the end of a dimension of the buffer,
- * in the padding of its layout, where nobody reads it. */
+/* Whether the elements that the parts leave out all lie behind the end of a dimension of the
+ * buffer, in the padding of its layout, which is never read. */
 bool kiln_vta_parts_are_all(kiln_vta_matching *m, const kiln_vta_inside *at, kiln_buffer buffer,
                             const kiln_expr *index);
-/* Whether the conditions around the store in hand leave out nothing but elements of tiles that are
- * no elements of the buffer. A block makes each element once, so what its conditions leave out is
- * behind the end; in main memory that is looked up. */
+/* Whether the conditions around the current store leave out only positions of tiles that are no
+ * elements of the buffer. A block makes each element once, so its conditions leave out only
+ * positions behind the end; in main memory this is checked. */
 bool kiln_vta_stores_tiles(kiln_vta_matching *m, uint32_t tile_loops);
 
 #endif

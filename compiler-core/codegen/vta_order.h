@@ -1,10 +1,11 @@
-/* Which calls must wait for which: what tokens of an accelerator core say. For vta_emit.c.
+/* Inserts the waits between calls of an accelerator core, from which its tokens follow. For
+ * vta_emit.c.
  *
  * In the order of the program every call finds what calls before it have written, and nothing that
  * it still needs is overwritten. Engines run at once, so where two calls of different engines meet
  * in a tile of the core, or in a buffer of main memory, and one of them writes, the second one
- * waits for the first, unless what its engine has waited for so far says so. The token is given
- * directly behind the call that is waited for, and passes every engine between the two.
+ * waits for the first, unless earlier waits of its engine imply it. The token is pushed directly
+ * behind the first call, and passes every engine between the two.
  * Tiles are followed one by one, so engines run apart wherever virtual threads or stages have tiles
  * of their own. Waits stand in the order of the program: no order that engines take can deadlock.
  */
@@ -16,7 +17,7 @@
 typedef enum kiln_vta_step_kind {
     KILN_VTA_STEP_WAIT,   /* `engine` waits for `other` */
     KILN_VTA_STEP_CALL,   /* `engine` does `call` */
-    KILN_VTA_STEP_SIGNAL, /* `engine` tells `other` that it has done all steps before */
+    KILN_VTA_STEP_SIGNAL, /* `engine` signals `other` that its earlier steps are done */
 } kiln_vta_step_kind;
 
 typedef struct kiln_vta_step {

@@ -1,11 +1,11 @@
-/* Private to codegen/: the walk over one lowered program that tells a value builder (builder.h)
- * what to append. Shared by walk_*.c; it knows no LLVM and no C text.
+/* Private to codegen/: the walk over one lowered program, which calls a value builder (builder.h).
+ * Shared by walk_*.c; independent of LLVM and C text.
  *
- * What comes out is already unrolled, vectorised SSA: UNROLL loops are copied here, the variable
- * of a VECTORIZE loop becomes the lanes of vector values, REGISTER buffers are tables of SSA values
- * joined where control flow joins. Nothing relies on what is behind the builder to find loads,
- * loops or vectors again. Within a vector loop every expression is either uniform (a scalar) or has
- * all lanes (a vector); the type of a value says which. */
+ * The output is already unrolled, vectorised SSA: UNROLL loops are copied here, the variable of a
+ * VECTORIZE loop becomes the lanes of vector values, REGISTER buffers are tables of SSA values
+ * joined where control flow joins. Nothing relies on the code generator behind the builder to find
+ * loads, loops or vectors again. Within a vector loop every expression is either uniform (a scalar)
+ * or has all lanes (a vector); the type of a value says which. */
 #ifndef KILN_COMPILER_CORE_CODEGEN_WALK_H
 #define KILN_COMPILER_CORE_CODEGEN_WALK_H
 
@@ -16,7 +16,7 @@
 #include "compiler-core/ir/affine.h"
 #include "compiler-core/ir/ir.h"
 
-/* What a loop variable stands for at the place that is appended to. */
+/* How a loop variable is bound at the place of insertion. */
 typedef enum kiln_walk_binding {
     KILN_WALK_UNBOUND,
     KILN_WALK_CONSTANT, /* of an unrolled loop */
@@ -31,8 +31,8 @@ typedef struct kiln_walk_slot {
     uint32_t level;
 } kiln_walk_slot;
 
-/* Known values. Keys name what was computed from what; entries disappear in the order of a stack,
- * so that a value is only found where its definition dominates. */
+/* Known values. Keys name the operation and its operands; entries are removed in the order of a
+ * stack, so that a value is only found where its definition dominates. */
 typedef struct kiln_walk_entry {
     uint64_t key[4];
     kiln_ssa value;
@@ -61,11 +61,11 @@ typedef struct kiln_walk_registers {
     kiln_ssa *chunk; /* NULL: never written */
 } kiln_walk_registers;
 
-/* What a tile of a matrix unit holds of memory. */
+/* The part of memory that a tile of a matrix unit holds. */
 typedef struct kiln_walk_tile_holds {
     kiln_buffer buffer;
     uint32_t epoch;
-    kiln_ssa pointer; /* NULL: nothing that is known */
+    kiln_ssa pointer; /* NULL: unknown contents */
     int64_t constant, stride;
     uint64_t last_use;
 } kiln_walk_tile_holds;
@@ -87,12 +87,12 @@ typedef struct kiln_walk {
     kiln_program *p;
     const kiln_target *target;
     kiln_arena *arena;
-    const char *name; /* of the entry; prefix of everything internal */
+    const char *name; /* of the entry; prefix of internal names */
     const kiln_buffer
         *arg; /* [arg_count] buffers that the program touches, in the order of the ABI */
     uint32_t arg_count;
 
-    /* The function being written. */
+    /* State of the function being written. */
     kiln_ssa scratch;
     kiln_ssa worker_scratch; /* in bodies of parallel loops */
     kiln_ssa *data;          /* [buffer count] start of each buffer in memory */
@@ -100,7 +100,8 @@ typedef struct kiln_walk {
     uint32_t level_count;
     uint32_t function_count; /* parallel bodies so far, for their names */
     bool in_parallel;        /* parallel loops run in order here */
-    const bool *written; /* [buffer count] that the launch stores to; NULL: no launch is written */
+    const bool *written; /* [buffer count] whether the launch stores to it; NULL: no launch is being
+                          * written */
 
     kiln_walk_slot *slot; /* [var count at the start] */
     kiln_expr
@@ -108,13 +109,13 @@ typedef struct kiln_walk {
     uint32_t var_count;
     uint32_t lanes; /* 0 outside vector loops */
     kiln_var lane_var;
-    bool combines; /* the lanes of this loop become one element */
+    bool combines; /* the lanes of this loop are reduced to one element */
     /* The unrolled loop whose copies are one vector loop each, with as many lanes as there are
      * copies, that stores once; NULL: none. */
     const kiln_stmt_info *square;
     kiln_ssa mask; /* <lanes> BOOL, or NULL: all lanes */
     bool moves;    /* halves are only moved here: they stay as they lie in memory */
-    /* While one lane is built by itself: which, and what is otherwise there outside of it. */
+    /* While one lane is built alone: its number, and the loop's lanes and constant otherwise. */
     uint32_t lane, all_lanes;
     kiln_ssa all_mask;
     int64_t all_constant; /* of the lane variable's slot */
@@ -130,24 +131,25 @@ typedef struct kiln_walk {
     uint32_t copy_tokens; /* of the launch; devices do not tell groups of different ones apart */
     kiln_var warp_lane;   /* of the launch's threads, whose 32 values are a warp; 0: none */
     kiln_var group_warp;  /* the same, whose values are the four warps of a group; 0: none */
-    bool has_groups;      /* instructions of groups, which read shared memory beside the threads */
-    /* Of launches whose threads are units: [stmt count] which of them a statement has work for, as
-     * bits; NULL: threads are none. The one that is written, and where tokens' places lie. */
+    bool has_groups;      /* it has instructions of groups, which read shared memory
+                           * asynchronously */
+    /* Of launches whose threads are units: [stmt count] the units that a statement has work for, as
+     * bits; NULL: no units. The unit being written, and the place of the tokens. */
     uint8_t *units;
     kiln_unit unit;
     uint32_t token_slots;
     kiln_ssa tokens;
-    bool has_bulk_copies; /* some may be */
-    kiln_ssa full; /* the token that says that what the producer copies now is there; or NULL */
+    bool has_bulk_copies; /* bulk copies are possible */
+    kiln_ssa full;        /* the token for the copies that the producer starts now; or NULL */
     /* Sums of groups' instructions that have not been waited for. */
     KILN_VEC(kiln_walk_sum) in_flight;
     const kiln_program *meaning[KILN_INTRINSIC_COUNT]; /* of tensor intrinsics used so far */
 
     /* Tiles of a matrix unit. */
     kiln_walk_tiles **tiles_of;  /* [stmt count] of allocations; NULL: in memory */
-    kiln_walk_tiles *tiles;      /* any of the function that is written */
+    kiln_walk_tiles *tiles;      /* any allocation's of the current function */
     bool tiles_differ;           /* its allocations have several configurations */
-    kiln_walk_tiles *tiles_here; /* of the allocation that is open */
+    kiln_walk_tiles *tiles_here; /* of the open allocation */
     kiln_walk_tile_holds tile_holds[KILN_WALK_TILES];
     uint64_t last_tile_use;
 
@@ -164,22 +166,22 @@ typedef struct kiln_walk {
 /* Adds the entries of a lowered program: kiln_prepare, where it has one, and kiln_run, whose
  * scratch needs go into `output`; or a function for each launch.
  *
- * UNIMPLEMENTED  a program holds what no builder can make; the note says what */
+ * UNIMPLEMENTED  a program has a construct that no builder supports; the note names it */
 KILN_MUST_USE kiln_status kiln_walk_lowered(kiln_builder *b, const kiln_lowered *lowered,
                                             const kiln_target *target, kiln_arena *arena,
                                             kiln_codegen_output *output);
-/* A parallel loop: its body in a function of its own, and the call that shares it out. */
+/* A parallel loop: its body in a separate function, and the call that distributes it. */
 void kiln_walk_parallel(kiln_walk *w, kiln_stmt stmt);
 /* Where a temp lies in scratch memory (the worker's own inside parallel loops). */
 kiln_ssa kiln_walk_scratch(kiln_walk *w, kiln_buffer buffer);
 
 /* ---- walk_stmt.c: statements and loops ------------------------------------------------------- */
 
-/* [buffer count] what is stored to below `stmt`; barriers let other threads store. */
+/* [buffer count] buffers that are stored to below `stmt`; at barriers other threads store too. */
 const bool *kiln_walk_stored_below(kiln_walk *w, kiln_stmt stmt);
 /* All threads of the group meet. */
 void kiln_walk_barrier(kiln_walk *w);
-/* Appends a statement for the current bindings, if the unit that is written has to do with it. */
+/* Appends a statement for the current bindings, if it concerns the unit being written. */
 void kiln_walk_stmt(kiln_walk *w, kiln_stmt stmt);
 /* do { body of the loop `stmt` } while (++v != end), from `first`: I64 values, first < end. */
 void kiln_walk_counted(kiln_walk *w, kiln_stmt stmt, kiln_ssa first, kiln_ssa end);
@@ -199,7 +201,8 @@ void kiln_walk_pop_level(kiln_walk *w);
 kiln_ssa_type kiln_type_like(kiln_walk *w, kiln_ssa v, kiln_ssa_scalar scalar);
 /* How a dtype lies in memory: bf16 as bits, bool as a byte. */
 kiln_ssa_scalar kiln_scalar_in_memory(kiln_dtype dtype);
-/* What values of a dtype are computed in: halves in F32, bool in BOOL, others as they are. */
+/* The type that values of a dtype are computed in: halves in F32, bool in BOOL, others
+ * unchanged. */
 kiln_ssa_scalar kiln_scalar_computed(kiln_dtype dtype);
 
 kiln_ssa_type kiln_walk_type(kiln_walk *w, kiln_ssa v); /* The type of a value. */
@@ -214,7 +217,7 @@ kiln_ssa kiln_walk_compute(kiln_walk *w, kiln_build_op what, kiln_ssa a, kiln_ss
 kiln_ssa kiln_walk_select(kiln_walk *w, kiln_ssa condition, kiln_ssa yes, kiln_ssa no);
 /* To the scalar type `to` in all lanes. */
 kiln_ssa kiln_walk_convert(kiln_walk *w, kiln_conversion how, kiln_ssa v, kiln_ssa_scalar to);
-/* All bits of a BOOL or an integer the other way. */
+/* Inverts all bits of a BOOL or an integer. */
 kiln_ssa kiln_walk_not(kiln_walk *w, kiln_ssa v);
 kiln_ssa kiln_walk_negated(kiln_walk *w, kiln_ssa v);               /* an integer */
 kiln_ssa kiln_walk_splat(kiln_walk *w, kiln_ssa v, uint32_t lanes); /* vectors unchanged */
@@ -228,13 +231,13 @@ kiln_ssa kiln_walk_libm(kiln_walk *w, const char *name, const kiln_ssa *arg, uin
 
 /* NULL: not known. */
 kiln_ssa kiln_walk_table_find(const kiln_walk_table *t, const uint64_t key[4]);
-/* Remembers it until the table is popped below it. */
+/* Stores the value until the table is popped below it. */
 void kiln_walk_table_put(kiln_walk *w, kiln_walk_table *t, const uint64_t key[4], kiln_ssa value);
 uint32_t kiln_walk_table_mark(const kiln_walk_table *t);     /* For kiln_walk_table_pop. */
 void kiln_walk_table_pop(kiln_walk_table *t, uint32_t mark); /* Forgets what was put since. */
 
-/* What values of a dtype are here: kiln_scalar_computed, or as they lie in memory where halves are
- * only moved. */
+/* The current type of values of a dtype: kiln_scalar_computed, or the type in memory where halves
+ * are only moved. */
 kiln_ssa_scalar kiln_walk_scalar(const kiln_walk *w, kiln_dtype dtype);
 /* From bits in memory to what is computed with, and back. */
 kiln_ssa kiln_walk_from_memory(kiln_walk *w, kiln_dtype dtype, kiln_ssa v);
@@ -259,13 +262,13 @@ const kiln_affine *kiln_walk_load_offset(kiln_walk *w, kiln_expr load);
 const kiln_affine *kiln_walk_store_offset(kiln_walk *w, kiln_stmt store); /* The same of a store. */
 /* The access for the current bindings. */
 kiln_walk_address kiln_walk_address_of(kiln_walk *w, kiln_buffer buffer, const kiln_affine *offset);
-/* To lane 0, so many elements further. */
+/* A pointer to lane 0, plus `elements`. */
 kiln_ssa kiln_walk_pointer(kiln_walk *w, const kiln_walk_address *a, kiln_dtype dtype,
                            int64_t plus_elements);
 /* The offset of one lane when it must be a constant (REGISTER buffers). */
 int64_t kiln_walk_constant_offset(kiln_walk *w, const kiln_affine *offset, uint32_t lane);
-/* A linear function of serial variables, computed as far out as possible; false when lanes enter
- * otherwise than linearly. `*out_base` NULL: 0. `*out_lane_stride` is 0 for uniform ones. */
+/* A linear function of serial variables, computed as far out as possible; false when it is not
+ * linear in the lane. `*out_base` NULL: 0. `*out_lane_stride` is 0 for uniform ones. */
 bool kiln_walk_linear(kiln_walk *w, const kiln_affine *a, kiln_ssa *out_base, int64_t *out_constant,
                       int64_t *out_lane_stride);
 /* Gives the lane variable one constant value, for code that is built lane by lane. */
@@ -276,14 +279,15 @@ void kiln_walk_leave_lane(kiln_walk *w); /* Back to all lanes. */
 
 /* The value of a LOAD for the current bindings and mask. */
 kiln_ssa kiln_walk_load(kiln_walk *w, kiln_expr load);
-/* Stores `value` where the STORE says; lanes that are masked off stay. */
+/* Stores `value` to the element of the STORE; masked-off lanes are not written. */
 void kiln_walk_store(kiln_walk *w, kiln_stmt store, kiln_ssa value);
-/* Whether every element that the load may name lies in memory of its buffer. */
+/* Whether every element that the load may read lies inside its buffer's memory. */
 bool kiln_walk_load_is_safe(kiln_walk *w, kiln_expr load);
 /* A REGISTER buffer lives inside its alloc `scope`. */
 void kiln_walk_registers_begin(kiln_walk *w, kiln_buffer buffer, kiln_stmt scope);
 void kiln_walk_registers_end(kiln_walk *w, kiln_buffer buffer); /* Its life ends. */
-/* A vector of elements of a live REGISTER buffer, and back: a chunk as it is where they are that.
+/* Takes a vector of elements of a live REGISTER buffer, and puts it back: one chunk, unchanged,
+ * where the elements are a chunk.
  */
 kiln_ssa kiln_walk_registers_take(kiln_walk *w, kiln_buffer buffer, const int64_t *element,
                                   uint32_t count);
@@ -295,17 +299,18 @@ kiln_ssa_type kiln_walk_chunk_type(const kiln_walk *w, kiln_buffer buffer);
 /* ---- walk_library.c, walk_library_wide.c: where the builder's `call` is NULL -------------------
  */
 
-/* A function of f32 or f64 that others have in a library: POW, REM and what takes one operand. */
+/* A function of f32 or f64 that C's library has on other targets: POW, REM and those of one
+ * operand. */
 kiln_ssa kiln_walk_library(kiln_walk *w, kiln_expr_op op, const kiln_ssa *v, uint32_t count);
-/* The same of f64 (y NULL: one operand), POW for x >= 0 and finite results of its logarithm: what C
- * says of other cases is kiln_walk_library's. Errors stand in walk_library_wide.c. */
+/* The same of f64 (y NULL: one operand), POW for x >= 0 and finite results of its logarithm:
+ * kiln_walk_library handles C's special cases. Errors are documented in walk_library_wide.c. */
 kiln_ssa kiln_walk_wide(kiln_walk *w, kiln_expr_op op, kiln_ssa x, kiln_ssa y);
 
 /* ---- walk_tensor.c --------------------------------------------------------------------------- */
 
 /* Builds the loop `stmt` as the tensor intrinsic that it, or the loop over steps inside of a loop
- * over rows, is marked with. False: it is not, or no longer the piece of a nest that it was, or the
- * builder has none; then it is a loop like others. */
+ * over rows, is marked with. False: no mark, a nest that no longer matches, or no such member of
+ * the builder; then an ordinary loop must be built. */
 bool kiln_walk_tensor(kiln_walk *w, kiln_stmt stmt);
 
 /* The program of kiln_intrinsic_program, made once. */
@@ -314,16 +319,16 @@ const kiln_program *kiln_walk_meaning(kiln_walk *w, const kiln_intrinsic *intrin
 /* ---- walk_warp.c ----------------------------------------------------------------------------- */
 
 /* Builds three loops of each thread of a warp as one instruction of the warp. False: the loop is
- * not the outer one of such a piece, or no longer; then it is a loop like others. */
+ * not, or no longer, the outer one of such a nest; then an ordinary loop must be built. */
 bool kiln_walk_warp(kiln_walk *w, kiln_stmt stmt);
 
-/* Where all threads of a warp come to the statement together. */
+/* Whether all threads of a warp reach the statement together. */
 bool kiln_walk_is_uniform(const kiln_walk *w, kiln_stmt stmt);
 /* The only statement of a loop, where that is a loop as well; else NULL. */
 const kiln_stmt_info *kiln_walk_loop_in(const kiln_walk *w, const kiln_stmt_info *outer,
                                         kiln_stmt *out);
-/* Which load of the value that a row's piece sums up is which operand: rows are shared by a group
- * of threads, columns by a place in it. */
+/* Assigns the loads of the summed value to the intrinsic's operands: rows are shared by a group of
+ * threads, columns by the threads with the same place in their groups. */
 bool kiln_walk_find_operands(kiln_walk *w, const kiln_intrinsic *row, kiln_var rows,
                              kiln_var columns, kiln_expr value,
                              kiln_expr load[KILN_INTRINSIC_OPERANDS]);
@@ -332,33 +337,32 @@ bool kiln_walk_find_operands(kiln_walk *w, const kiln_intrinsic *row, kiln_var r
 
 /* The same for four warps: the instruction is begun. */
 bool kiln_walk_group(kiln_walk *w, kiln_stmt stmt);
-/* Waits for what was begun: before sums or operands are touched otherwise. */
+/* Waits for the instructions begun; needed before other accesses to their sums or operands. */
 void kiln_walk_group_wait(kiln_walk *w);
 /* Whether a loop below `stmt` is marked with an instruction of groups. */
 bool kiln_walk_has_groups(const kiln_program *p, kiln_stmt stmt);
 
 /* ---- walk_copy.c ----------------------------------------------------------------------------- */
 
-/* Appends a COPY that lands later. False: the builder has none that takes it, as a copy may be a
- * load and a store. */
+/* Appends a COPY that lands later. False: the builder has none for it; build a load and a store. */
 bool kiln_walk_copy(kiln_walk *w, kiln_stmt stmt);
-/* The same of all that a nest of loops copies, for a token to count. */
+/* The same for all copies of a nest of loops; a token counts them. */
 bool kiln_walk_bulk_copy(kiln_walk *w, kiln_stmt nest);
-/* Whether there may be one below `stmt`: where addresses are multiples of 16 bytes. */
+/* Whether a bulk copy is possible below `stmt`: its addresses are multiples of 16 bytes. */
 bool kiln_walk_has_bulk_copies(kiln_walk *w, kiln_stmt stmt);
 /* How many tokens copies below `stmt` have. */
 uint32_t kiln_walk_copy_tokens(const kiln_program *p, kiln_stmt stmt);
 
 /* ---- walk_token.c ---------------------------------------------------------------------------- */
 
-/* Whether a producer gives registers to those that work: an equal share would be too small for
- * them, and threads of whole groups can do that. `counted`: registers of a thread. */
+/* Whether a producer gives registers to the consumers: an equal share would be too small for them,
+ * and the units are whole groups of four warps. `counted`: registers of a thread. */
 bool kiln_walk_moves_registers(const kiln_walk *w, const kiln_launch *launch, uint32_t counted);
-/* Writes the body of a launch with tokens. `registers`: counted of a thread. */
+/* Writes the body of a launch with tokens. `registers`: the estimate for a thread. */
 void kiln_walk_units(kiln_walk *w, const kiln_launch *launch, const kiln_launch_values *values,
                      uint32_t registers);
 void kiln_walk_token(kiln_walk *w, kiln_stmt stmt);
-/* Whether threads of the unit that is written have to do with the statement. */
+/* Whether the statement concerns threads of the unit being written. */
 bool kiln_walk_is_of_unit(const kiln_walk *w, kiln_stmt stmt);
 
 /* ---- walk_tiles.c ---------------------------------------------------------------------------- */
@@ -366,11 +370,11 @@ bool kiln_walk_is_of_unit(const kiln_walk *w, kiln_stmt stmt);
 /* At the start of a function whose statement is `body`, and at its end. */
 void kiln_walk_tiles_begin(kiln_walk *w, kiln_stmt body);
 void kiln_walk_tiles_end(kiln_walk *w);
-/* Behind a call of another function, which has its own configuration. */
+/* Restores the configuration behind a call of a function that has another one. */
 void kiln_walk_tiles_resume(kiln_walk *w);
 /* At the start of an allocation of a TILE buffer. */
 void kiln_walk_tiles_alloc(kiln_walk *w, kiln_stmt alloc);
-/* Where code may be reached from elsewhere: what operand tiles hold is no longer known. */
+/* At joins of control flow: forgets the contents of operand tiles. */
 void kiln_walk_tiles_forget(kiln_walk *w);
 /* Builds a loop over the rows of a tile as one instruction. False: it is no such loop, or its
  * buffer lies in memory. */
@@ -378,7 +382,7 @@ bool kiln_walk_tile_nest(kiln_walk *w, kiln_stmt stmt);
 
 /* ---- walk_prefetch.c ------------------------------------------------------------------------- */
 
-/* At the start of the body of `loop`: what its attributes ask to be fetched ahead. */
+/* At the start of the body of `loop`: appends the prefetches that its attributes ask for. */
 void kiln_walk_prefetch(kiln_walk *w, kiln_stmt loop);
 
 /* ---- walk_expr.c, walk_math.c: values -------------------------------------------------------- */
@@ -386,7 +390,7 @@ void kiln_walk_prefetch(kiln_walk *w, kiln_stmt loop);
 /* The value of any expression for the current bindings, in the type that its dtype is computed in.
  */
 kiln_ssa kiln_walk_expr(kiln_walk *w, kiln_expr expr);
-/* The operator of `expr`, which is no load, select or variable, on values in place of its operands.
+/* Applies the operator of `expr`, which is no load, select or variable, to the given values.
  */
 kiln_ssa kiln_walk_apply(kiln_walk *w, kiln_expr expr, kiln_ssa *v);
 /* Runs `then_side` only where the uniform `condition` holds and joins its value with that of

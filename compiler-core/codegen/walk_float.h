@@ -1,8 +1,8 @@
 /* Short names for arithmetic on floats, for the files that write functions as formulas:
  * walk_math.c, walk_library.c and walk_library_wide.c. Scalars and vectors alike.
  *
- * C leaves open in which order arguments are computed, and the order of instructions is part of the
- * bytes: at most one argument of a call appends any. */
+ * C does not define the order in which arguments are evaluated, but the order of instructions must
+ * be deterministic: at most one argument of a call may append instructions. */
 #ifndef KILN_COMPILER_CORE_CODEGEN_WALK_FLOAT_H
 #define KILN_COMPILER_CORE_CODEGEN_WALK_FLOAT_H
 

@@ -1,7 +1,7 @@
 /* How long an accelerator core of the VTA class takes for a kernel, from counts of what its engines
- * do: the most of what each of them and the memory port does, where all of them run at once, or one
- * after the other where nothing has a second place to be in. What it counts of a machine is that of
- * vta/csim.h. Used by the rules, to order tiles, and by features_vta.c. */
+ * do: the longest time of an engine or the memory port where they overlap, or the sum where buffers
+ * have no second place. Costs of the machine are those of vta/csim.h. Used by the rules, to order
+ * tiles, and by features_vta.c. */
 #ifndef KILN_COMPILER_CORE_COST_CORE_TIME_H
 #define KILN_COMPILER_CORE_COST_CORE_TIME_H
 
@@ -13,19 +13,18 @@ typedef struct kiln_core_copies {
     double blocks, calls, rows, bytes;
 } kiln_core_copies;
 
-/* How one block is copied: an instruction moves rows at equal distances. Begins as
- * KILN_CORE_BLOCK; dimensions of main memory are added from the innermost outwards. */
+/* How one block is copied: an instruction moves rows at equal distances. Initialise with
+ * KILN_CORE_BLOCK; add dimensions of main memory from the innermost outwards. */
 typedef struct kiln_core_block {
     double elements, rows, calls;
     bool extends_row, is_plane, extends_plane;
 } kiln_core_block;
 #define KILN_CORE_BLOCK \
     (kiln_core_block) { 1, 1, 1, true, false, false }
-/* `count` elements along a dimension of `all`. Where zeros are filled in around them, all is
- * INFINITY. */
+/* `count` elements along a dimension of `all`. With zero padding around them, `all` is INFINITY. */
 void kiln_core_block_add(kiln_core_block *block, double count, double all);
 
-/* All of one run. Calls are instructions, about. */
+/* The work of one run. Calls are about as many as instructions. */
 typedef struct kiln_core_work {
     kiln_core_copies inp, wgt, acc, out;
     double gemm_tiles, gemm_calls; /* products of tiles */
@@ -43,7 +42,7 @@ typedef enum kiln_core_term {
     KILN_CORE_GEMM, /* products and resets, with drains of the pipeline */
     KILN_CORE_ALU,
     KILN_CORE_PORT,  /* the memory port: loads, stores, instructions */
-    KILN_CORE_WAITS, /* latencies and copies that nothing runs beside */
+    KILN_CORE_WAITS, /* latencies and copies that overlap with nothing */
     KILN_CORE_ENDS,  /* before the first product, and behind the last */
     KILN_CORE_TERMS
 } kiln_core_term;

@@ -1,6 +1,7 @@
-/* The analytic model of GPUs: what each launch asks of issue slots, pipes and memory, how many
- * groups a unit holds at once, and what of that takes longest. Counts are those of the scheduled
- * program; rates and limits are those of the target's row in base/gpus.def. Private to cost/. */
+/* The analytic model of GPUs: the demand of each launch on issue slots, pipes and memory, the
+ * groups that a unit holds at once, and the term that takes longest. Counts are those of the
+ * scheduled program; rates and limits are those of the target's row in base/gpus.def. Private to
+ * cost/. */
 #ifndef KILN_COMPILER_CORE_COST_ESTIMATE_GPU_H
 #define KILN_COMPILER_CORE_COST_ESTIMATE_GPU_H
 
@@ -36,10 +37,10 @@ typedef enum kiln_gpu_limit {
 typedef struct kiln_gpu_launch {
     bool used;
     uint32_t group_size[3];
-    bool producers; /* of these the last in z fetch for the others */
+    bool producers; /* the last threads in z fetch data for the others */
     double groups, threads, shared_bytes;
-    double registers;        /* of a thread, of 4 bytes, that the assembler is expected to give */
-    double needed_registers; /* the least, not cut to what a thread may have */
+    double registers;        /* of a thread, of 4 bytes, as expected from the assembler */
+    double needed_registers; /* the minimum, not limited to a thread's maximum */
     double accumulators, fetched, operands; /* of these */
     kiln_gpu_held held;
     double stages; /* of its deepest pipeline; 1: none */
@@ -51,8 +52,8 @@ typedef struct kiln_gpu_launch {
     double shared_requests, shared_cycles; /* of warps; cycles count bank conflicts */
     double device_requests, device_cycles, sectors;
     double barriers, fetches; /* times that the group waits for device memory */
-    double chain;             /* cycles that results wait for each other */
-    double turns; /* of straight code of a warp that begins with loads of shared memory */
+    double chain;             /* cycles of the dependence chain of results */
+    double turns; /* stretches of straight code of a warp that begin with loads of shared memory */
     /* Of all groups. */
     double l2_bytes, memory_bytes;
     double occupancy; /* groups of a unit at once */

@@ -1,19 +1,19 @@
-/* What candidates for devices with groups of threads have in common: which loops are groups and
- * threads, and whose memory a buffer lies in. Private to cost/. */
+/* Common to candidates for devices with groups of threads: which loops are groups and threads, and
+ * which memory holds a buffer. Private to cost/. */
 #ifndef KILN_COMPILER_CORE_COST_GRID_H
 #define KILN_COMPILER_CORE_COST_GRID_H
 
 #include "compiler-core/facts/facts.h"
 #include "compiler-core/ir/device.h"
 
-/* Whose memory a buffer lies in: what lowering decides for temps of the device that do not leave a
- * group or a thread. */
+/* The memory that holds a buffer; agrees with lowering for temps of the device that stay inside one
+ * group or thread. */
 kiln_seen_by kiln_grid_seen_by(const kiln_facts *facts, kiln_buffer buffer);
 
 /* The loops around a statement. */
 typedef struct kiln_grid_loops {
     double groups, threads;
-    double rounds; /* how often a group comes by the thread loops: virtual threads go with each */
+    double rounds; /* iterations of the other loops of a group; virtual threads multiply them */
 } kiln_grid_loops;
 kiln_grid_loops kiln_grid_loops_of(const kiln_facts *facts, const kiln_facts_statement *s);
 /* Whether the access's indices depend on the loop's variable. */

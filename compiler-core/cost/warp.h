@@ -1,6 +1,6 @@
-/* One access of one warp: what the first warp of the first group asks of memory at once. Counted by
- * the addresses of its threads, which index forms and layouts give; nothing is estimated but what
- * is chosen by data. Private to cost/. */
+/* The memory request of one access by one warp, the first of the first group. Counted from the
+ * addresses of its threads, which index forms and layouts give; only indices that depend on data
+ * are estimated. Private to cost/. */
 #ifndef KILN_COMPILER_CORE_COST_WARP_H
 #define KILN_COMPILER_CORE_COST_WARP_H
 
@@ -12,7 +12,7 @@
 
 typedef struct kiln_warp_shape {
     uint32_t warp;          /* threads of a warp, at most KILN_WARP_MAX */
-    uint32_t group_size[3]; /* of the launch: which threads make the first warp */
+    uint32_t group_size[3]; /* of the launch: defines the threads of the first warp */
 } kiln_warp_shape;
 
 typedef struct kiln_warp_request {
@@ -24,23 +24,23 @@ typedef struct kiln_warp_request {
 #define KILN_WARP_MAX 64
 #define KILN_WARP_DIGITS_MAX (KILN_RANK_MAX * KILN_FORM_TERMS_MAX)
 
-/* One part of an index that a thread's place decides. */
+/* One part of an index that depends on the thread's number. */
 typedef struct kiln_warp_digit {
     uint32_t dim; /* of the access */
     uint32_t axis, divisor, extent;
     int64_t coefficient;
 } kiln_warp_digit;
 
-/* Where the threads of a warp ask. Accesses of one statement that are apart by constants, as all
- * loads of a window are, share it. Zeroed is empty. */
+/* Addresses that the threads of a warp request. Accesses of one statement that differ by constants,
+ * such as all loads of a window, share it. Zeroed is empty. */
 typedef struct kiln_warp_places {
     const kiln_facts_statement *s; /* NULL: nothing is kept */
     kiln_buffer buffer;
     uint32_t digit_count;
     kiln_warp_digit digit[KILN_WARP_DIGITS_MAX];
     uint32_t threads, count;
-    int64_t offset[KILN_WARP_MAX]; /* [count] distinct bytes from where the first thread asks,
-                                      ascending */
+    int64_t offset[KILN_WARP_MAX]; /* [count] distinct, in bytes from the first thread's address,
+                                    * ascending */
 } kiln_warp_places;
 
 /* `bytes`: consecutive bytes that each thread asks for. `places`: kept between calls for one

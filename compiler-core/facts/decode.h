@@ -1,6 +1,7 @@
-/* What the values of some expressions tell about others: a sum whose strides lie far enough apart
- * has one reading only, and quotient and remainder give the whole back. With it legality proves
- * that an element belongs to one iteration, and lowering that it belongs to one thread.
+/* Which expressions are determined by the known values of others: a sum whose strides lie far
+ * enough apart determines its terms, and quotient and remainder determine the dividend. With it
+ * legality proves that an element belongs to one iteration, and lowering that it belongs to one
+ * thread.
  *
  * All answers are safe: "no" may mean "not proved". */
 #ifndef KILN_COMPILER_CORE_FACTS_DECODE_H
@@ -8,9 +9,9 @@
 
 #include "compiler-core/ir/ir.h"
 
-#define KILN_KNOWN_MAX 128 /* of more nothing is concluded */
+#define KILN_KNOWN_MAX 128 /* with more, nothing is proved */
 
-/* Whether `term` is not known from the outset: it moves while the values are looked at. */
+/* Whether `term` is unknown at the start: it varies between the compared iterations. */
 typedef bool (*kiln_decode_moves)(kiln_program *p, kiln_expr term, const void *context);
 
 typedef struct kiln_decoding {
@@ -23,7 +24,8 @@ typedef struct kiln_decoding {
     } known[KILN_KNOWN_MAX];
 } kiln_decoding;
 
-/* Says that the value of `e` is known, up to `slack`; false when it was known or there is no room.
+/* Records that the value of `e` is known, up to `slack`; false when it was known or there is no
+ * room.
  */
 bool kiln_decoding_learn(kiln_decoding *d, kiln_expr e, uint64_t slack);
 /* Whether what is known determines `wanted`. */

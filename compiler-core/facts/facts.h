@@ -1,12 +1,11 @@
-/* What a scheduled loop program does, as numbers: its loops, and for each placed block the
- * operations of a point, the accesses, and how much memory each access touches while the loops from
- * some depth inwards run. Derived once, for every reader: features and the analytic model, text for
- * people, whatever plans memory of a scope. Everything is counted from linear forms (form.h);
- * nothing is executed and nothing is decided.
+/* A scheduled loop program in numbers: its loops, and for each placed block the operations of a
+ * point, the accesses, and how much memory each access touches while the loops from some depth
+ * inwards run. Derived once, for features, the analytic model, text for people, and memory planning
+ * of a scope. Everything is counted from linear forms (form.h); nothing is executed.
  *
  * Levels count from 0 to a statement's depth: at level k the loops path[k] and inside it run, and
- * those outside stand still. So a footprint at level k is what the loops from there inwards touch:
- * of one tile, of one thread's work, of the part of a buffer that must be in a near memory.
+ * those outside are fixed. So a footprint at level k is what the loops from there inwards touch:
+ * one tile, one thread's work, the part of a buffer that must be in a near memory.
  *
  * Facts hold as long as the program is not changed. Make them again after a primitive. */
 #ifndef KILN_COMPILER_CORE_FACTS_FACTS_H
@@ -32,7 +31,7 @@ typedef enum kiln_op_kind {
     KILN_OPS_COUNT
 } kiln_op_kind;
 
-/* loop[0] stands for the whole program and runs once; parents come before their children. */
+/* loop[0] is the whole program and runs once; parents come before their children. */
 typedef struct kiln_facts_loop {
     kiln_stmt stmt; /* 0: the program */
     kiln_var var;
@@ -40,9 +39,9 @@ typedef struct kiln_facts_loop {
     int64_t extent;
     uint8_t kind;  /* kiln_loop_kind */
     uint8_t level; /* kiln_axis_level of its axis; none of loop[0] */
-    /* Memory that the statements of the run program inside touch, in whole lines: by all
-     * iterations, and by one. Then what one needs of a memory that finds lines by their address:
-     * more, where strides are multiples of large powers of two. */
+    /* Memory that the statements of the run program inside touch, in whole lines: in all
+     * iterations, and in one. `body_crowd`: the cache that one iteration needs, which is more where
+     * strides are multiples of large powers of two. */
     double bytes, body_bytes, body_crowd;
 } kiln_facts_loop;
 
@@ -60,33 +59,33 @@ typedef struct kiln_facts_access {
     bool conditional; /* within a select */
     bool in_memory;   /* not a register buffer */
     uint32_t element_bytes, rank;
-    int64_t lane_stride;     /* elements between neighbouring lanes; 0: the same for all */
-    uint32_t home_level;     /* temporaries: at this level and outside memory is used again */
+    int64_t lane_stride;     /* elements between neighbouring lanes; 0: all lanes access one
+                              * element */
+    uint32_t home_level;     /* temporaries: their memory is reused at this level and outside */
     kiln_facts_index *index; /* [rank] */
     double *elements;        /* [depth + 1] distinct elements touched */
     double *lines;           /* [depth + 1] lines */
-    double
-        *crowding; /* [depth + 1] share of the places of lines that they fall into, inverted: 1..64
-                    */
-    double *run;   /* [depth + 1] consecutive bytes */
+    double *crowding;        /* [depth + 1] cache sets over the sets that the lines fall into: 1..64
+                              */
+    double *run;             /* [depth + 1] consecutive bytes */
 } kiln_facts_access;
 
 /* The innermost loops of a statement that are unrolled or vectorized: they become one straight run
  * of instructions. */
 typedef struct kiln_facts_tile {
     uint32_t level;                /* of the statement's path where it begins */
-    double lanes, spatial, reduce; /* iterations of its loops, by what they step */
+    double lanes, spatial, reduce; /* iterations of its loops, by the kind of iterator */
 } kiln_facts_tile;
 
 /* A placed block. */
 typedef struct kiln_facts_statement {
     kiln_block block;
     kiln_stmt stmt; /* where it is placed */
-    uint32_t nest;  /* child of the root that it stands in */
+    uint32_t nest;  /* the child of the root that contains it */
     bool prepare;   /* depends on constants only: runs once, untimed */
     bool reduction, initial;
     uint32_t depth, *path; /* [depth] loop indices, outermost first; path[0] is the program */
-    /* That its two innermost loops are, or its three where threads share one; NULL: none. */
+    /* The intrinsic that its two innermost loops are, three where threads share one; NULL: none. */
     const kiln_intrinsic *intrinsic;
     bool *reduces; /* [depth] the loop takes part in choosing a reduce iterator */
     kiln_facts_tile tile;
@@ -95,7 +94,7 @@ typedef struct kiln_facts_statement {
     double domain;              /* points of the domain */
     double ops[KILN_OPS_COUNT]; /* of one point */
     uint32_t access_count;
-    kiln_facts_access *access; /* [0] is what it writes */
+    kiln_facts_access *access; /* [0] is the write */
 } kiln_facts_statement;
 
 typedef struct kiln_facts {
@@ -109,13 +108,14 @@ typedef struct kiln_facts {
     double bytes;      /* distinct memory touched by the run program */
 } kiln_facts;
 
-#define KILN_FACTS_NO_HOME UINT32_MAX /* of buffers that nothing accesses */
+#define KILN_FACTS_NO_HOME UINT32_MAX /* of buffers without accesses */
 
-/* Facts of a loop program as replay leaves it, all in `arena`. `line_bytes`: what memory moves at
- * once, 1 for elements that are moved one by one. */
+/* Facts of a loop program as replay leaves it, all in `arena`. `line_bytes`: the unit in which
+ * memory is moved, 1 for single elements. */
 kiln_facts *kiln_facts_create(const kiln_program *scheduled, uint32_t line_bytes,
                               kiln_arena *arena);
-/* Second half of it: homes, shapes, elements, lines, runs and the loops' bytes (footprint.c). */
+/* Second half of kiln_facts_create: homes, shapes, elements, lines, runs and the loops' bytes
+ * (footprint.c). */
 void kiln_facts_measure(kiln_facts *facts, kiln_arena *arena);
 
 /* Elements between the addresses of two neighbouring values of a loop variable: 0 where all

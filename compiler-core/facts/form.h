@@ -24,8 +24,7 @@ typedef struct kiln_form {
     kiln_form_term term[KILN_FORM_TERMS_MAX];
 } kiln_form;
 
-/* What variables stand for: [var count]; NULL entries are loop variables, which stand for
- * themselves. */
+/* The forms of variables: [var count]; NULL: a loop variable, which is its own digit. */
 typedef struct kiln_form_scope {
     const kiln_program *p;
     const kiln_form *const *of_var;
@@ -35,11 +34,11 @@ typedef struct kiln_form_scope {
 void kiln_form_of(const kiln_form_scope *scope, kiln_expr e, kiln_form *out);
 /* Least and greatest value. */
 void kiln_form_range(const kiln_form *form, int64_t *out_low, int64_t *out_high);
-/* Values of all terms' combinations that lie in [0, limit), as a share of all combinations. Exact
- * for exact forms of up to 4096 combinations and those that count without gaps. */
+/* The share of all combinations of the terms whose value lies in [0, limit). Exact for exact forms
+ * of up to 4096 combinations and those that count without gaps. */
 double kiln_form_share_within(const kiln_form *form, int64_t limit);
 
-/* Multiples of strides: how many distinct values sums of them take, and how far these reach. */
+/* Counts the distinct values of sums of multiples of strides, and their range. */
 typedef struct kiln_spread {
     uint32_t count;
     struct {

@@ -1,5 +1,4 @@
-/* Whether a scheduled kernel may write a result over one of its inputs. Used by whoever plans
- * memory. */
+/* Whether a scheduled kernel may write a result over one of its inputs. Used by memory planning. */
 #ifndef KILN_COMPILER_CORE_FACTS_IN_PLACE_H
 #define KILN_COMPILER_CORE_FACTS_IN_PLACE_H
 

@@ -1,8 +1,8 @@
-/* What blocks read: the loads of a block, and the readers of a buffer.
+/* The loads of a block, and the readers of a buffer.
  *
- * Used by everything that asks what a block depends on: legality, rules, lowering, tests. The list
- * of a block's loads is made once and kept in the program until the block's expressions change, so
- * asking is cheap. */
+ * Used to find what a block depends on, by legality, rules, lowering and tests. The list of a
+ * block's loads is made once and kept in the program until the block's expressions change, so a
+ * query is cheap. */
 #ifndef KILN_COMPILER_CORE_FACTS_LOADS_H
 #define KILN_COMPILER_CORE_FACTS_LOADS_H
 
@@ -20,8 +20,8 @@ kiln_loads kiln_block_loads(kiln_program *p, kiln_block block);
  * bindings, of which a load may be visited by several. */
 void kiln_block_visit_loads(kiln_program *p, kiln_block block, kiln_expr_visitor visit,
                             void *context);
-/* Forgets every kept list. Required where expression ids are given anew: when the newest
- * expressions of a program are dropped. */
+/* Drops every kept list. Required before expression ids are reused: when the newest expressions of
+ * a program are dropped. */
 void kiln_loads_forget(kiln_program *p);
 
 /* The buffer that a load reads. */

@@ -1,4 +1,4 @@
-/* Questions about statement trees: which loops are around a statement, what comes before what.
+/* Queries on statement trees: the loops around a statement, the order of statements.
  *
  * Used by schedule primitives, rules, lowering and features. Nothing here changes a program;
  * answers hold until the tree changes. */
@@ -40,10 +40,10 @@ void kiln_nest_visit_blocks(kiln_program *p, kiln_stmt stmt, kiln_block_visitor 
 /* Blocks placed at and below `stmt`. */
 uint32_t kiln_nest_block_count(const kiln_program *p, kiln_stmt stmt);
 
-/* Where a temp lives, which is where lowering allocates it: in the smallest statement around all
- * its accesses. `home` is that of the accesses so far, 0 before the first. */
+/* The home of a temp is the smallest statement around all its accesses; lowering allocates it
+ * there. Adds one access to `home`, which is that of the accesses so far, 0 before the first. */
 kiln_stmt kiln_home_add(const kiln_program *p, kiln_stmt home, kiln_stmt access);
-/* But never inside a vectorized loop: lanes run at once, so they need an element each. */
+/* Moves a home out of vectorized loops: lanes run at once, so each needs its own element. */
 kiln_stmt kiln_home_outside_vectors(const kiln_program *p, kiln_stmt home);
 
 /* Position of the iterator with this variable, or -1. */
@@ -54,7 +54,7 @@ int kiln_block_find_iter(const kiln_program *p, kiln_block block, kiln_str name)
 typedef struct kiln_reach {
     bool spatial, reduce;
 } kiln_reach;
-/* Which iterators the variable takes part in choosing. */
+/* The kinds of iterators whose binding uses the variable. */
 kiln_reach kiln_block_reach(const kiln_program *p, kiln_block block, kiln_var var);
 
 #endif

@@ -1,5 +1,5 @@
-/* What a block computes, seen from its access patterns alone: which iterators index which operands.
- * Rules decide by this, never by an operator's name. */
+/* The access pattern of a block: which iterators index which operands. Rules decide by this, never
+ * by an operator's name. */
 #ifndef KILN_COMPILER_CORE_FACTS_PATTERN_H
 #define KILN_COMPILER_CORE_FACTS_PATTERN_H
 
@@ -9,8 +9,8 @@
 typedef struct kiln_block_access {
     kiln_buffer buffer;
     uint32_t iters; /* bit i: iterator i takes part in an index */
-    /* The dimension in which iterator i steps by one and everything else by multiples of its
-     * extent, so that blocks of the iterator are blocks of that dimension; -1: none. */
+    /* The dimension in which iterator i steps by one and all others by multiples of its extent, so
+     * that blocks of the iterator are blocks of that dimension; -1: none. */
     int8_t dim_of[KILN_BLOCK_ITERS_MAX];
     int64_t step[KILN_RANK_MAX]; /* by which dimension d grows with a reduce iterator, or shrinks;
                                     0: none */

@@ -13,9 +13,9 @@ typedef struct kiln_nests {
     bool *constant;  /* [buffer count] a CONSTANT, or written by such nests alone */
 } kiln_nests;
 
-/* The largest set of nests that read only constants and what nests of the set write. Whatever
- * running a nest loads counts: values, initial values, predicates, bindings. All in `arena`; holds
- * until the program changes. */
+/* The largest set of nests that read only constants and results of nests of the set. All loads of a
+ * nest count: in values, initial values, predicates and bindings. All in `arena`; holds until the
+ * program changes. */
 kiln_nests kiln_nests_of(const kiln_program *p, kiln_arena *arena);
 
 #endif

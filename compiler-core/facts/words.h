@@ -1,5 +1,5 @@
-/* Loop programs for people who do not read loop programs: which tiles, what stays in registers,
- * what is copied, packed and padded, in sentences made from the program alone. */
+/* Loop programs in sentences, for readers who do not know the text form: tiles, contents of
+ * registers, copies, packing and padding, derived from the program alone. */
 #ifndef KILN_COMPILER_CORE_FACTS_WORDS_H
 #define KILN_COMPILER_CORE_FACTS_WORDS_H
 

@@ -1,23 +1,23 @@
-/* Reading models in a process without rights (base/cage/cage.h): what commands use. The graph comes
- * back in its canonical bytes, which are checked as those of a stranger. */
+/* Reads models in a process without rights (base/cage/cage.h); commands use this. The graph comes
+ * back in its canonical bytes, which are checked like any untrusted input. */
 #ifndef KILN_COMPILER_CORE_FRONTEND_CAGED_H
 #define KILN_COMPILER_CORE_FRONTEND_CAGED_H
 
 #include "base/file.h"
 #include "compiler-core/frontend/frontend.h"
 
-/* The canonical bytes of a model's graph, not checked yet: what kiln_graph_decode takes, in this
- * process or in the next cage. `*out_graph` is a part of `*out_bytes`, which the caller ends.
+/* The canonical bytes of a model's graph, not checked yet: the input of kiln_graph_decode, in this
+ * process or in the next cage. `*out_graph` is a part of `*out_bytes`, which the caller must end.
  * Errors of kiln_import_file and kiln_cage_run. With KILN_UNCAGED in the environment there is no
- * other process: for debuggers and valgrind, which a process without rights does not let work. */
+ * other process, because debuggers and valgrind do not work on a process without rights. */
 KILN_MUST_USE kiln_status kiln_read_caged(const char *path, const kiln_import_options *options,
                                           kiln_arena *arena, kiln_mapping *out_bytes,
                                           kiln_str *out_graph);
-/* Bytes of memory that options->memory_mib allows. OUT_OF_RANGE: more than there can be. */
+/* Bytes of memory that options->memory_mib allows. OUT_OF_RANGE: more than a size can hold. */
 KILN_MUST_USE kiln_status kiln_memory_limit(const kiln_import_options *options,
                                             uint64_t *out_bytes);
-/* kiln_import_file in a cage; options->open is not used. Constants of the graph
- * stay in `*out_bytes`, which the caller ends after the graph. Errors of kiln_read_caged and
+/* kiln_import_file in a cage; options->open is not used. Constants of the graph stay in
+ * `*out_bytes`, which the caller must end after the graph. Errors of kiln_read_caged and
  * kiln_graph_decode. Cost beside the import: a process, and the graph's bytes copied once. */
 KILN_MUST_USE kiln_status kiln_import_caged(const char *path, const kiln_import_options *options,
                                             kiln_arena *arena, kiln_graph **out_graph,

@@ -1,5 +1,5 @@
-/* Tensors in files, and data sets of ONNX's backend tests: what models are run on and compared
- * with. For `kiln verify` and `kiln run`. Files are read in processes without rights (base/cage).
+/* Tensors in files, and data sets of ONNX's backend tests: inputs and expected outputs of models.
+ * For `kiln verify` and `kiln run`. Files are read in processes without rights (base/cage).
  */
 #ifndef KILN_COMPILER_CORE_FRONTEND_DATA_SET_H
 #define KILN_COMPILER_CORE_FRONTEND_DATA_SET_H
@@ -17,9 +17,9 @@ KILN_MUST_USE kiln_status kiln_onnx_tensor_decode(kiln_str bytes, kiln_arena *ar
 typedef struct kiln_onnx_ports {
     uint32_t node_count, input_count, output_count;
     kiln_str *input, *output;
-    kiln_dtype *input_dtype, *output_dtype; /* NONE: no tensor, or of a type that Kiln has not */
+    kiln_dtype *input_dtype, *output_dtype; /* NONE: no tensor, or a type that Kiln does not have */
 } kiln_onnx_ports;
-/* Lists are in `arena`. Errors of reading a file; INVALID_ARGUMENT: it is no model. */
+/* Lists are in `arena`. Errors of reading a file; INVALID_ARGUMENT: the file is no model. */
 KILN_MUST_USE kiln_status kiln_onnx_ports_read(const char *path, kiln_arena *arena,
                                                kiln_onnx_ports *out_ports);
 

@@ -1,6 +1,6 @@
-/* The front end: model files in, graphs out. A kind of file is a row of frontends.def and a folder;
- * nothing outside of that folder knows its types and numbers. It needs base, graph and ops, and is
- * linked alone by programs that only send graphs elsewhere.
+/* The front end: turns model files into graphs. A kind of file is a row of frontends.def and a
+ * folder; its types and numbers are private to that folder. It needs base, graph and ops; programs
+ * that only send graphs elsewhere link nothing else of the compiler.
  *
  * Models are hostile input: every size, count and depth is checked before it is used. Everything
  * that is not supported is reported at once, one line per finding (node, operator, version,
@@ -25,13 +25,13 @@ typedef struct kiln_named_tensor {
 
 typedef struct kiln_import_options {
     /* Values of graph inputs by name. An input that some operator needs as a value (shape, axes,
-     * pads, ...) is taken from here and becomes a constant; the others stay inputs, and take only
-     * dimensions from here that the model leaves open. */
+     * pads, ...) is taken from here and becomes a constant; the others stay inputs, and only their
+     * open dimensions are taken from here. */
     uint32_t known_count;
     const kiln_named_tensor *known;
     /* Values of open dimensions of inputs by name ("batch"; one that the model leaves unnamed is
-     * called by its input and place, "x.0"): [dim_count]. One that is not listed is an error, and
-     * so is a name that no input has. */
+     * called by its input and place, "x.0"): [dim_count]. An open dimension that is not listed is
+     * an error; so is a name that no input has. */
     uint32_t dim_count;
     const kiln_str *dim_name;
     const int64_t *dim_value;
@@ -40,10 +40,10 @@ typedef struct kiln_import_options {
     /* Loops and recurrent layers of at most so many iterations are unrolled; 0: KILN_UNROLL_MAX. */
     uint32_t unroll_max;
     /* The most iterations of loops whose length is known at run time only; a run that wants more
-     * fails. 0: what the model says. Results of every iteration need one of the two: they get that
-     * much room. */
+     * fails. 0: what the model says. Stacked results of iterations need one of the two limits: it
+     * is the size of their buffers. */
     uint64_t loop_max;
-    /* Opens a file beside the model, where the importer cannot; NULL: kiln_file_open_inside its
+    /* Opens an external data file, for an importer that may not; NULL: kiln_file_open_inside its
      * folder. */
     kiln_status (*open)(const char *path, int *out_fd, size_t *out_size);
     /* MiB of memory that kiln_import_caged (frontend/caged.h) may take; 0: KILN_CAGE_MEMORY_BYTES.
@@ -51,20 +51,20 @@ typedef struct kiln_import_options {
     uint64_t memory_mib;
 } kiln_import_options;
 
-/* Imports a file of any kind that frontends.def lists, told by its content. Tensor data in files
+/* Imports a file of any kind in frontends.def, recognised by its content. Tensor data in files
  * beside it is read from the file's own folder only (no absolute path, no "..", no symbolic link
  * that leaves it). `options` may be NULL. Tensor data is copied into `arena`. INVALID_ARGUMENT: not
  * a model, or one that contradicts itself. UNIMPLEMENTED: the list of what is not supported.
  * NOT_FOUND, PERMISSION_DENIED, OUT_OF_RANGE: the file or its external data. */
 KILN_MUST_USE kiln_status kiln_import_file(const char *path, const kiln_import_options *options,
                                            kiln_arena *arena, kiln_graph **out_graph);
-/* The same from memory; `folder` is where external data may be (NULL: nowhere). */
+/* The same from memory; `folder`: where external data may lie (NULL: no external data). */
 KILN_MUST_USE kiln_status kiln_import_bytes(kiln_str bytes, const char *folder,
                                             const kiln_import_options *options, kiln_arena *arena,
                                             kiln_graph **out_graph);
 /* Name of the row of frontends.def that reads these bytes; NULL: none does. Static. */
 const char *kiln_import_kind(kiln_str bytes);
-/* The folder of a path: what stands before its last slash, or "."; in `arena`. */
+/* The folder of a path: the part before its last slash, or "."; in `arena`. */
 char *kiln_folder_of(const char *path, kiln_arena *arena);
 
 #endif

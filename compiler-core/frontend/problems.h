@@ -1,4 +1,5 @@
-/* What a reader of models finds that is not supported: all of it is told in one error. */
+/* Collects the unsupported parts that a reader of models finds, to report all of them in one
+ * error. */
 #ifndef KILN_COMPILER_CORE_FRONTEND_PROBLEMS_H
 #define KILN_COMPILER_CORE_FRONTEND_PROBLEMS_H
 
@@ -8,11 +9,11 @@
 /* Zero is an empty list. */
 typedef struct kiln_problems {
     uint32_t count;
-    kiln_strbuf text; /* a line each; those that find no room in a status are only counted */
+    kiln_strbuf text; /* a line each; those that do not fit into a status are only counted */
 } kiln_problems;
 
 void kiln_problems_add(kiln_problems *problems, const char *format, ...) KILN_PRINTF(2, 3);
-/* Forgets what was added after there were `count` of them in `bytes` of text. */
+/* Cuts the list back to `count` problems and `bytes` of text. */
 void kiln_problems_cut(kiln_problems *problems, uint32_t count, size_t bytes);
 /* UNIMPLEMENTED with all of them; OK when there are none. */
 KILN_MUST_USE kiln_status kiln_problems_status(const kiln_problems *problems);

@@ -1,12 +1,12 @@
-/* Quantising a model: what `kiln quantize` asks of a file and has written, in two steps. Both run
- * in processes without rights (base/cage).
+/* Quantises a model for `kiln quantize`: reads a file and writes another, in two steps. Both run in
+ * processes without rights (base/cage).
  *
  *     kiln_quantize_read ─> prepared model, its graph, what to observe
  *         ─ (the command runs it on data: quantize/quantize.h) ─> a quantisation per group
  *     kiln_quantize_write ─> the quantised model, its graph
  *
- * Batch normalisations are folded into the convolutions before them, and data beside the model is
- * taken into it, before anything is observed. The result is the file's own model with
+ * Before values are observed, batch normalisations are folded into the convolutions before them,
+ * and external data becomes part of the model. The result is the file's own model with
  * QuantizeLinear and DequantizeLinear around the operators of quantize.def (the QDQ form), all
  * other nodes, names and attributes as they were; a file of another kind is written as ONNX first,
  * from its graph. docs/decisions/0028-quantised-models.md. */
@@ -27,7 +27,7 @@ typedef struct kiln_quantize_options {
      * then. The first and the last of them, and depthwise convolutions, keep 8 of both. */
     uint32_t weight_bits, activation_bits;
     bool all_layers;    /* the first and the last as well */
-    bool bytes_outside; /* inputs and outputs are bytes, where they are computed on so */
+    bool bytes_outside; /* inputs and outputs are bytes where the model computes on bytes */
     const kiln_import_options *import;
 } kiln_quantize_options;
 
@@ -38,18 +38,18 @@ typedef struct kiln_observed {
     kiln_str name;
     bool quantised;
     uint32_t group;     /* quantised: values of a group share scale and zero point */
-    uint32_t few_group; /* quantised, and once more to fewer bits for some readers; or NONE */
+    uint32_t few_group; /* its group of fewer bits, quantised so for some readers; or NONE */
     uint32_t mean_axis; /* of the channels whose means are wanted; 0: none are */
 } kiln_observed;
 
-/* An operator that computes on bytes; operators that only choose or move bytes are none. */
+/* An operator that computes on bytes; not one that only chooses or moves bytes. */
 typedef struct kiln_quantize_layer {
     kiln_str name, op;
     uint32_t result; /* index of the observed value that holds its result, activation included */
-    uint32_t weight_bits, activation_bits; /* weights: 0 where it has none */
+    uint32_t weight_bits, activation_bits; /* weights: 0 without weights */
 } kiln_quantize_layer;
 
-/* What is said of a model that was read. Views of `bytes`, and lists in the caller's arena. */
+/* Result of reading a model. Views of `bytes`, and lists in the caller's arena. */
 typedef struct kiln_quantize_plan {
     kiln_mapping bytes; /* the caller ends it */
     kiln_str model;     /* ONNX, for kiln_quantize_write */
@@ -61,18 +61,18 @@ typedef struct kiln_quantize_plan {
     uint32_t *group_bits; /* [group_count] */
 } kiln_quantize_plan;
 
-/* FAILED_PRECONDITION: it is quantised already, or has nothing to quantise. UNIMPLEMENTED: its
- * operator set lacks what is asked for, and what kiln_import_file does not support. Errors of
+/* FAILED_PRECONDITION: the model is quantised already, or has nothing to quantise. UNIMPLEMENTED:
+ * its operator set lacks a type in the options, or kiln_import_file does not support it. Errors of
  * kiln_read_caged. */
 KILN_MUST_USE kiln_status kiln_quantize_read(const char *path, const kiln_quantize_options *options,
                                              kiln_arena *arena, kiln_quantize_plan *out_plan);
 
-/* A quantisation for each group, [group_count] in `arena`, from what was seen of each observed
- * value, [observed_count]. */
+/* A quantisation for each group, [group_count] in `arena`, from the observations of each value,
+ * [observed_count]. */
 kiln_quantization *kiln_quantize_choose(const kiln_quantize_plan *plan, const kiln_histogram *seen,
                                         kiln_quantize_method method, bool shift, kiln_arena *arena);
 
-/* What was found on data. */
+/* Results of running the model on data. */
 typedef struct kiln_quantize_found {
     const kiln_quantization *group; /* [group_count] */
     const double *const *mean;      /* [observed_count] of each channel; NULL: not wanted */
@@ -92,8 +92,8 @@ KILN_MUST_USE kiln_status kiln_quantize_write(const char *path, const kiln_quant
                                               const kiln_quantize_options *options,
                                               kiln_arena *arena, kiln_quantised_model *out_model);
 
-/* Quantises a model of this program's own making, in this process: `expect` fills in what is
- * expected of a value instead of what was observed. `*out_model` in `arena`. */
+/* Quantises a model that this program made, in this process: `expect` provides the expected values
+ * instead of observations. `*out_model` in `arena`. */
 KILN_MUST_USE kiln_status
 kiln_quantize_expected(kiln_str model, const kiln_quantize_options *options,
                        void (*expect)(void *context, kiln_str name, kiln_histogram *out),

@@ -5,8 +5,8 @@
  * results of earlier nodes. Values and nodes are never deleted, only left unused (a removed node
  * produces nothing).
  *
- * Built by frontend/ and the text parser, rewritten by passes/, cut into kernels by task/. What
- * operators mean is in ops/ (rows of ops.def). Text form: graph_text.h,
+ * Built by frontend/ and the text parser, rewritten by passes/, cut into kernels by task/. The
+ * meaning of operators is defined in ops/ (rows of ops.def). Text form: graph_text.h,
  * docs/reference/graph-text.md. */
 #ifndef KILN_COMPILER_CORE_GRAPH_GRAPH_H
 #define KILN_COMPILER_CORE_GRAPH_GRAPH_H
@@ -64,7 +64,7 @@ typedef struct kiln_value_info {
     kiln_shape shape;   /* meaningful once dtype is known */
     kiln_node producer; /* 0: graph input or constant */
     const void *data;   /* constants: [count(shape)] row-major; NULL otherwise */
-    kiln_hash128 hash;  /* constants: of the bytes; what the text form prints for large ones */
+    kiln_hash128 hash;  /* constants: of the bytes; the text form prints it for large ones */
 } kiln_value_info;
 
 typedef struct kiln_node_info {
@@ -89,12 +89,12 @@ typedef struct kiln_graph {
     struct {
         kiln_value *slot;     /* [slot_count] open addressing by the name's hash; 0: free */
         uint32_t slot_count;  /* a power of two, or 0 */
-        uint32_t used_count;  /* slots, those of names that were given up included */
+        uint32_t used_count;  /* used slots, including those of dropped names */
         uint32_t value_count; /* values below this one have a slot */
     } by_name;
 } kiln_graph;
 
-/* Empty; everything of it lives in `arena`. Copies `name`. */
+/* An empty graph, all in `arena`. Copies `name`. */
 kiln_graph *kiln_graph_create(kiln_arena *arena, kiln_str name);
 /* A new value; `name` is made unique by a suffix "'2" when taken. */
 kiln_value kiln_graph_add_value(kiln_graph *graph, kiln_str name);
@@ -112,7 +112,7 @@ kiln_node kiln_graph_add_node(kiln_graph *graph, kiln_op op, kiln_str name, uint
                               uint32_t output_count);
 void kiln_graph_set_input(kiln_graph *graph, kiln_node node, uint32_t index, kiln_value value);
 void kiln_graph_set_output(kiln_graph *graph, kiln_node node, uint32_t index, kiln_value value);
-/* Attributes to be set; lists are views. */
+/* Attributes for kiln_graph_set_attr; lists are views. */
 kiln_attr kiln_attr_int(const char *name, int64_t value);
 kiln_attr kiln_attr_float(const char *name, double value);
 kiln_attr kiln_attr_ints(const char *name, const int64_t *value, uint32_t count);
@@ -124,7 +124,7 @@ void kiln_graph_set_ints(kiln_graph *graph, kiln_node node, const char *name, co
                          uint32_t count);
 
 kiln_value kiln_graph_find_value(kiln_graph *graph, kiln_str name); /* 0: none */
-/* Copies `name`, which no other value may keep. */
+/* Copies `name`, which no other value may have. */
 void kiln_graph_rename_value(kiln_graph *graph, kiln_value value, kiln_str name);
 /* NULL: the node does not give it. */
 const kiln_attr *kiln_node_attr(const kiln_node_info *node, const char *name);
@@ -133,16 +133,16 @@ static inline bool kiln_value_is_constant(const kiln_graph *graph, kiln_value va
 }
 kiln_tensor kiln_value_tensor(const kiln_graph *graph, kiln_value value); /* of a constant */
 
-/* The node produces nothing any more; its results must be unused or replaced first. */
+/* Removes the node; its results must be unused or replaced first. */
 void kiln_graph_remove_node(kiln_graph *graph, kiln_node node);
-/* Puts the nodes into another order: `order[n]` is the node that stands at `n` then, [node count],
- * each of them once, [0] is 0. Their groups follow. */
+/* Puts the nodes into another order: `order[n]` is the node that moves to `n`, [node count], a
+ * permutation, [0] is 0. Groups move with their nodes. */
 void kiln_graph_reorder(kiln_graph *graph, const kiln_node *order);
 /* Uses of each value (inputs of nodes plus graph outputs): [value count], in `arena`. */
 uint32_t *kiln_graph_count_uses(const kiln_graph *graph, kiln_arena *arena);
 
-/* The rules above, and what ops.def demands: arity, known attributes of the right kind, dtypes and
- * shapes that agree with the shape rule, unique names, order. INTERNAL naming the rule and the
+/* Checks the rules above and those of ops.def: arity, known attributes of the right kind, dtypes
+ * and shapes that agree with the shape rule, unique names, order. INTERNAL naming the rule and the
  * node. */
 KILN_MUST_USE kiln_status kiln_graph_verify(kiln_graph *graph);
 

@@ -1,14 +1,14 @@
-/* Where the loops of a graph are. A loop is a loop_begin, a loop_end that reads its first result,
- * and the body: every node that depends on what the loop_begin gives, up to the loop_end. What does
- * not depend on it is computed once, outside, wherever it stands. Nothing else of the graph knows
- * loops: a body's nodes are nodes like others. */
+/* Finds the loops of a graph. A loop is a loop_begin, a loop_end that reads its first result, and
+ * the body: every node that depends on results of the loop_begin, up to the loop_end. A node that
+ * does not depend on them is computed once, outside, whatever its position. The graph itself does
+ * not mark loops: a body's nodes are ordinary nodes. */
 #ifndef KILN_COMPILER_CORE_GRAPH_LOOPS_H
 #define KILN_COMPILER_CORE_GRAPH_LOOPS_H
 
 #include "compiler-core/graph/graph.h"
 
 typedef struct kiln_graph_loop {
-    kiln_node begin, end; /* end 0: nothing reads what it computes */
+    kiln_node begin, end; /* end 0: its results are unused */
     uint32_t parent;      /* the loop around it, by its place in the list + 1; 0: none */
 } kiln_graph_loop;
 
@@ -19,8 +19,8 @@ typedef struct kiln_graph_loops {
                      are in the loop around it */
 } kiln_graph_loops;
 
-/* INVALID_ARGUMENT: a value of a loop is read outside of it, or two loops cross. UNIMPLEMENTED:
- * what kiln_loop_grows is read, or is two outputs. */
+/* INVALID_ARGUMENT: a value of a loop is read outside of it, or two loops cross. UNIMPLEMENTED: a
+ * value that grows (kiln_loop_grows) is read, or is two outputs. */
 KILN_MUST_USE kiln_status kiln_graph_loops_find(const kiln_graph *graph, kiln_arena *arena,
                                                 kiln_graph_loops *out_loops);
 

@@ -1,6 +1,6 @@
-/* What operators mean. One row of ops.def and one definition per operator: the shape rule and the
- * tensor expression. Everything else (reference semantics, fusion class, flops, kernels) is derived
- * from the tensor expression; nothing is registered by hand.
+/* The meaning of operators. One row of ops.def and one definition per operator: the shape rule and
+ * the tensor expression. Everything else (reference semantics, fusion class, flops, kernels) is
+ * derived from the tensor expression; nothing is registered by hand.
  *
  * Used by the graph's verifier, the importer (shapes), passes (folding, fusion) and task
  * extraction. */
@@ -11,7 +11,7 @@
 #include "compiler-core/graph/graph.h"
 #include "compiler-core/ir/ir.h"
 
-struct kiln_infer; /* ops/rules.h: what shape rules and builders see */
+struct kiln_infer; /* ops/rules.h: argument of shape rules and builders */
 struct kiln_te;
 
 typedef kiln_status (*kiln_shape_rule)(struct kiln_infer *infer);
@@ -32,37 +32,37 @@ typedef struct kiln_op_info {
 
 #define KILN_OP_MANY 255
 
-/* The row of an operator, and the operator of a name; false: there is none. */
+/* The row of an operator, and the operator with a name; false: none has it. */
 const kiln_op_info *kiln_op_get(kiln_op op);
 bool kiln_op_find(kiln_str name, kiln_op *out_op);
 /* Results with the elements of input 0 in the same order: reshape, flatten, squeeze, ... No kernel.
  */
 bool kiln_op_is_alias(kiln_op op);
-/* Whether elements of the results are elements of inputs of their type: moved, or the largest or
- * least of some. */
+/* Whether every result element is an element of an input of the same type: moved, or a maximum or
+ * minimum. */
 bool kiln_op_keeps_elements(kiln_op op);
-/* The two ends of a loop, which are no kernels either. */
+/* The two ends of a loop, which have no kernel either. */
 bool kiln_op_is_loop(kiln_op op);
 
 #define KILN_LOOP_TRIPS_MAX ((int64_t)1 << 31)
-/* What the attributes of a loop_begin say. */
+/* The attributes of a loop_begin. */
 typedef struct kiln_loop_info {
     uint32_t carried;
     bool guarded;
     int64_t trips;
-    bool is_constant; /* that many iterations, whatever is computed */
+    bool is_constant; /* the number of iterations does not depend on data */
 } kiln_loop_info;
-/* Of a node that is a loop_begin. */
+/* The node must be a loop_begin. */
 kiln_loop_info kiln_loop_describe(const kiln_graph *graph, kiln_node begin);
 /* Whether a value has a row for each iteration of a loop whose length is known at run time only:
  * its shape is a bound. */
 bool kiln_loop_grows(const kiln_graph *graph, kiln_value value);
-/* Whether row `index` of a loop_begin's, stack `index` of a loop_end's, goes from the last row to
+/* Whether row `index` of a loop_begin, or stack `index` of a loop_end, runs from the last row to
  * the first. */
 bool kiln_loop_is_reversed(const kiln_node_info *node, uint32_t index);
 
 /* Checks arity, attributes and dtypes, then sets dtype and shape of the node's outputs from its
- * inputs. INVALID_ARGUMENT: the node is wrong. UNIMPLEMENTED: right, but not supported. Both name
+ * inputs. INVALID_ARGUMENT: the node is wrong. UNIMPLEMENTED: valid, but not supported. Both name
  * the attribute. */
 KILN_MUST_USE kiln_status kiln_node_infer(kiln_graph *graph, kiln_node node);
 
@@ -75,21 +75,21 @@ void kiln_node_build(const kiln_graph *graph, kiln_node node, kiln_program *prog
 /* Whether an input becomes a literal in the tensor expression: a constant of one element. */
 bool kiln_value_is_literal(const kiln_graph *graph, kiln_value value);
 
-/* What evaluating at compile time may still cost, over all nodes: points of the blocks of their
+/* The remaining budget of evaluation at compile time, over all nodes: points of the blocks of their
  * tensor expressions (some 3e7 take a second), expressions computed at all of these (3e8), and
- * bytes of their results. No small model can keep the compiler busy for long, or fill its memory.
+ * bytes of their results. It keeps a small model from using much time or memory of the compiler.
  */
 typedef struct kiln_effort {
     double points, exprs;
     uint64_t bytes;
 } kiln_effort;
-/* For a model whose file brings so many bytes of constants. */
+/* The budget for a model with `given_bytes` of constants in its file. */
 kiln_effort kiln_effort_for(uint64_t given_bytes);
 
 /* Evaluates one node (aliases too) with the interpreter. `input`: [input_count] (data NULL where
- * absent); `output`: [output_count] made in `arena`, data NULL where not wanted. Takes what it
- * costs from `effort`. RESOURCE_EXHAUSTED: it takes more than there is; then nothing is taken, and
- * no result was made. */
+ * absent); `output`: [output_count] made in `arena`, data NULL where not wanted. Deducts the cost
+ * from `effort`. RESOURCE_EXHAUSTED: the cost exceeds `effort`, which is then unchanged; no result
+ * was made. */
 KILN_MUST_USE kiln_status kiln_node_eval(const kiln_graph *graph, kiln_node node,
                                          const kiln_tensor *input, kiln_effort *effort,
                                          kiln_arena *arena, kiln_tensor *output);
@@ -101,21 +101,20 @@ typedef struct kiln_evaluation {
     KILN_VEC(kiln_tensor) tensor; /* data in the graph's arena */
     KILN_VEC(kiln_value) awaited; /* of each value looked at so far: kiln_value_awaits */
 } kiln_evaluation;
-/* Nothing is evaluated yet; `effort` is what all of it may cost. */
+/* Empty; `effort` is the budget for all evaluations. */
 void kiln_evaluation_init(kiln_evaluation *evaluation, kiln_effort effort);
 void kiln_evaluation_deinit(kiln_evaluation *evaluation); /* accepts a zeroed one */
-/* An input of the graph that `value` depends on, so that it is known only at run time; 0: there is
- * none. Cost: over all calls O(values), and that again for each input that became a constant
- * meanwhile. */
+/* An input of the graph that `value` depends on, so that it is known only at run time; 0: none.
+ * Cost: O(values) over all calls, repeated for each input that becomes a constant between calls. */
 kiln_value kiln_value_awaits(const kiln_graph *graph, kiln_value value,
                              kiln_evaluation *evaluation);
-/* The value as a constant, evaluating whatever it depends on: UNIMPLEMENTED when that includes a
- * graph input. The graph may grow between calls. Errors of kiln_node_eval as well. */
+/* The value as a constant; evaluates its operands as well. UNIMPLEMENTED when it depends on a graph
+ * input. The graph may grow between calls. Errors of kiln_node_eval as well. */
 KILN_MUST_USE kiln_status kiln_value_evaluate(const kiln_graph *graph, kiln_value value,
                                               kiln_evaluation *evaluation, kiln_tensor *out_tensor);
 
-/* How an operator touches its data, from the loads of its tensor expression. The order matters: a
- * chain is as simple as its least simple member. */
+/* The access pattern of an operator, from the loads of its tensor expression. The order matters: a
+ * chain has the last pattern of its members. */
 typedef enum kiln_access {
     KILN_ACCESS_ELEMENTWISE, /* output[i, j] reads input[i, j] */
     KILN_ACCESS_BROADCAST,   /* reads input[j] or input[i, 0]: a subset of the output's indices, in
@@ -128,9 +127,8 @@ typedef enum kiln_access {
 } kiln_access;
 
 typedef struct kiln_op_class {
-    kiln_access node;                          /* least simple access of any block */
-    kiln_access input[KILN_NODE_OPERANDS_MAX]; /* of each input by itself; ELEMENTWISE for those
-                                                  never read */
+    kiln_access node;                          /* the last of the patterns of all blocks */
+    kiln_access input[KILN_NODE_OPERANDS_MAX]; /* of each input; ELEMENTWISE for those never read */
 } kiln_op_class;
 
 /* Derived from the access pattern of the node's tensor expression. Aliases are INJECTIVE. */

@@ -20,10 +20,11 @@ typedef struct kiln_interval {
     int64_t low, high; /* inclusive; saturated at INT64_MIN / INT64_MAX */
 } kiln_interval;
 
-/* False when either end is unknown: then arithmetic may have wrapped, and nothing may be concluded.
+/* False when either end is unknown: then arithmetic may have wrapped, and the interval proves
+ * nothing.
  */
 bool kiln_interval_is_bounded(kiln_interval i);
-/* Where sums and multiples lie; unknown when an operand is, or when an end overflows. */
+/* Intervals of sums and multiples; unknown when an operand is, or when an end overflows. */
 kiln_interval kiln_interval_add(kiln_interval a, kiln_interval b);
 kiln_interval kiln_interval_scale(kiln_interval a, int64_t factor);
 
@@ -38,9 +39,9 @@ kiln_expr kiln_expr_simplify(kiln_program *p, kiln_expr e, const kiln_interval *
 /* Normal form of e after simplification; false when it has more than KILN_AFFINE_TERMS_MAX terms.
  */
 bool kiln_affine_of(kiln_program *p, kiln_expr e, const kiln_interval *range, kiln_affine *out);
-/* The sum as an expression: positive terms, what is subtracted, the constant. */
+/* The sum as an expression: positive terms, then subtracted terms, then the constant. */
 kiln_expr kiln_affine_to_expr(kiln_program *p, const kiln_affine *affine);
-/* Of the term that is the variable itself; 0: there is none. */
+/* The coefficient of the variable itself; 0: there is no such term. */
 int64_t kiln_affine_coefficient(const kiln_program *p, const kiln_affine *affine, kiln_var var);
 /* True only when proved for every value of the variables. */
 bool kiln_expr_prove(kiln_program *p, kiln_expr condition);

@@ -1,5 +1,5 @@
-/* Intervals of integer expressions and linear forms over terms taken as they are: what affine.h's
- * functions are built from. Private to ir/. */
+/* Building blocks of affine.h's functions: intervals of integer expressions, and linear forms whose
+ * terms are not simplified. Private to ir/. */
 #ifndef KILN_COMPILER_CORE_IR_BOUNDS_H
 #define KILN_COMPILER_CORE_IR_BOUNDS_H
 
@@ -16,12 +16,13 @@ typedef struct kiln_bounds {
     kiln_interval interval[KILN_BOUNDS_CACHE];
 } kiln_bounds;
 
-/* Starts a walk; forgets what another one found. */
+/* Starts a walk with an empty cache. */
 void kiln_bounds_init(kiln_bounds *b, const kiln_program *p, const kiln_interval *range);
 kiln_interval kiln_bounds_of(kiln_bounds *b, kiln_expr e); /* As kiln_expr_bounds. */
-kiln_interval kiln_bounds_of_affine(kiln_bounds *b, const kiln_affine *a); /* Where the sum lies. */
+kiln_interval kiln_bounds_of_affine(kiln_bounds *b, const kiln_affine *a); /* The interval of the
+                                                                            * sum. */
 
-void kiln_affine_clear(kiln_affine *a); /* To the sum 0. */
+void kiln_affine_clear(kiln_affine *a); /* Sets the sum to 0. */
 /* a += scale * e, splitting sums and constant factors but nothing else. False when terms run out.
  */
 bool kiln_affine_add(const kiln_program *p, kiln_affine *a, kiln_expr e, int64_t scale);

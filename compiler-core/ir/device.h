@@ -1,37 +1,36 @@
-/* Programs for devices with threads or units of their own: the tables of axes, scopes, units and
- * attributes, and the rules that such programs keep.
+/* Programs for devices with threads or units: the tables of axes, scopes, units and attributes, and
+ * the rules for such programs.
  *
  * Groups and threads. BIND loops run over the groups of a launch (grid loops) or the threads of a
  * group (thread loops), all at once. A scheduled program is fork-join: a thread nest ends when all
- * its threads have, so what it wrote is there for the nest behind it. A lowered program has one
- * thread nest per launch, and barriers in it (lower/launch.h).
+ * its threads have ended, so the nest behind it sees all writes. A lowered program has one thread
+ * nest per launch, and barriers in it (lower/launch.h).
  *
- * Asynchronous copies. A COPY reads its source and writes its element some time between itself and
- * the WAIT that covers it; until then the thread that issued it and all others leave the element
- * alone and do not write the source. Copies of one token since the last COMMIT of it are a group;
- * groups land in order, and WAIT leaves the youngest `pending` of them in flight. Other threads see
- * what was copied behind a barrier that follows the wait.
+ * Asynchronous copies. A COPY reads its source and writes its element at some time between itself
+ * and the WAIT that covers it; until then no thread may touch the element or write the source.
+ * Copies of one token since the last COMMIT of it are a group; groups land in order, and WAIT
+ * leaves the youngest `pending` of them in flight. Other threads see the copied elements behind a
+ * barrier that follows the wait.
  *
  * Warps. KILN_WARP_LANES threads that follow one another on thread.x are a warp, each a lane of it.
- * A STORE with the attribute EXCHANGE stores what its value, a load of the thread's own memory, is
- * in another lane. All lanes come there before one goes on, so where one does all do: conditions
- * around it may ask for the warp, not for the lane.
+ * A STORE with the attribute EXCHANGE stores the value that its load, of the thread's own memory,
+ * has in another lane. All lanes must execute it together: conditions around it may depend on the
+ * warp, not on the lane.
  *
- * Units. The attribute UNIT puts a statement, and all inside it, on a unit of an accelerator core;
- * the default is COMPUTE. Each unit carries out its statements in program order, all units run at
- * once. TOKEN_PUSH enters a token into the queue from one unit to another when all that the first
- * was given before is done; TOKEN_POP takes the oldest one out, and what the second unit is given
- * behind it starts after that. Queues are those of token_queues.def; they are empty before and
+ * Units. The attribute UNIT assigns a statement, and all inside it, to a unit of an accelerator
+ * core; the default is COMPUTE. Each unit executes its statements in program order, all units run
+ * concurrently. TOKEN_PUSH enters a token into the queue from one unit to another when all earlier
+ * statements of the first are done; TOKEN_POP removes the oldest token, and later statements of the
+ * second unit start after that. Queues are those of token_queues.def; they are empty before and
  * after a program. In program order every token is pushed before it is popped, so program order is
- * one of the orders in which the units may run, and no order deadlocks.
+ * a valid order of the units, and no order deadlocks.
  *
  * Threads as units. In a launch with tokens the threads of the last `thread.z` are the unit LOAD,
- * all others COMPUTE. Statements of LOAD say so by the attribute, on each store. Tokens stand where
- * barriers may, and are of all threads of a unit: a push says that each of them is done, and that
- * its copies have landed. They have numbers, 0 and on in each queue, and a queue has `pending`
- * places that they use in turn, which is what devices count phases of (mbarriers). Threads of a
- * unit are ordered among themselves by a token that comes back: by nothing else than barriers of
- * all. */
+ * all others COMPUTE. Each store of LOAD carries the attribute. Tokens are allowed where barriers
+ * are, and concern all threads of a unit: a push means that each of them is done, and that its
+ * copies have landed. They are numbered from 0 in each queue, and use its `pending` places in turn;
+ * devices count phases of these places (mbarriers). Threads of one unit are ordered among
+ * themselves only by a token that comes back, or by barriers of all threads. */
 #ifndef KILN_COMPILER_CORE_IR_DEVICE_H
 #define KILN_COMPILER_CORE_IR_DEVICE_H
 
@@ -42,16 +41,16 @@
 #define KILN_PIPELINE_STAGES_MAX 8 /* at least 2 */
 /* Elements of a temp that a thread fetches, up to which two stages have them in registers. */
 #define KILN_PIPELINE_STAGED_MAX 64
-/* From so many registers of its own values on a thread gets all that a group's threads may have:
- * left to itself, ptxas 12.9 spills some of these so that more groups fit on a unit. A thread with
- * fewer would fill what it may have with loads ahead. Decision 123. */
+/* A thread with at least so many registers of values gets the maximum that a group's threads may
+ * have: otherwise ptxas 12.9 spills some of these so that more groups fit on a unit. A thread with
+ * fewer would use the additional registers for early loads. Decision 123. */
 #define KILN_REGISTERS_MANY 64
 #define KILN_RESIDENT_GROUPS_MAX 8 /* that a schedule asks a unit to hold */
-/* CUDA devices from this capability on copy into shared memory by themselves (cp.async). */
+/* CUDA devices from this capability on have asynchronous copies into shared memory (cp.async). */
 #define KILN_COPIES_CAPABILITY 80
 #define KILN_COPY_BYTES_MIN 4    /* of such a copy */
 #define KILN_EXCHANGE_BYTES 4    /* that lanes of a warp exchange at once */
-#define KILN_PLACE_MAX (1 << 20) /* place of a shared temp that texts may ask for, bytes */
+#define KILN_PLACE_MAX (1 << 20) /* largest place of a shared temp in program text, bytes */
 /* CUDA devices from this capability on wait for phases of barriers in shared memory. */
 #define KILN_TOKENS_CAPABILITY 90
 
@@ -70,11 +69,11 @@ typedef struct kiln_scope_info {
 extern const kiln_scope_info kiln_scopes[KILN_SCOPE_COUNT]; /* Rows of scopes.def. */
 bool kiln_scope_find(kiln_str text, kiln_scope *out_scope); /* By its text; false: none. */
 
-/* Of the buffer's first byte: its scope's, or 1024 for rows in shared memory whose units of 16
- * bytes change places in 8 ways, as descriptors of matrices want them (intrinsic.h). */
+/* Alignment of the buffer's first byte: its scope's, or 1024 for rows in shared memory whose units
+ * of 16 bytes are permuted in 8 ways, as matrix descriptors require (intrinsic.h). */
 uint32_t kiln_buffer_alignment(const kiln_program *p, kiln_buffer buffer);
-/* Registers of `register_bytes` that so many elements of a REGISTER buffer take, in values of
- * `width` elements each. */
+/* Registers of `register_bytes` that `elements` of a REGISTER buffer take, in values of `width`
+ * elements each. */
 uint64_t kiln_buffer_registers(kiln_dtype dtype, uint64_t elements, uint64_t width,
                                uint64_t register_bytes);
 
@@ -92,15 +91,15 @@ typedef struct kiln_loop_axis_info {
 } kiln_loop_axis_info;
 extern const kiln_loop_axis_info kiln_axes[KILN_AXIS_COUNT];       /* Rows of axes.def. */
 bool kiln_loop_axis_find(kiln_str text, kiln_loop_axis *out_axis); /* By its text; false: none. */
-/* Of the loop's axis; NONE where the statement is no bound loop. */
+/* The level of the loop's axis; NONE where the statement is no bound loop. */
 kiln_axis_level kiln_stmt_level(const kiln_program *p, kiln_stmt stmt);
 /* The outermost loop of that level at or around `stmt`; 0: none. */
 kiln_stmt kiln_stmt_outermost(const kiln_program *p, kiln_stmt stmt, kiln_axis_level level);
 
 extern const char *const kiln_unit_word[KILN_UNIT_COUNT]; /* Texts of units.def. */
-/* The unit that carries the statement out. */
+/* The unit that executes the statement. */
 kiln_unit kiln_stmt_unit(const kiln_program *p, kiln_stmt stmt);
-/* A barrier or a token: what all threads of a group, or of a unit, come to. */
+/* Whether it is a barrier or a token, which all threads of a group, or of a unit, must reach. */
 bool kiln_stmt_is_step(const kiln_program *p, kiln_stmt stmt);
 /* Whether token_queues.def has that row. */
 bool kiln_token_queue_exists(kiln_unit from, kiln_unit to);
@@ -110,7 +109,7 @@ extern const char *const kiln_attribute_word[KILN_ATTRIBUTE_COUNT]; /* Texts of 
 /* The statement's first attribute of that kind; NULL: it has none. */
 const kiln_attribute *kiln_stmt_attribute(const kiln_program *p, kiln_stmt stmt,
                                           kiln_attribute_id id);
-/* Adds one more. */
+/* Adds an attribute. */
 void kiln_stmt_set_attribute(kiln_program *p, kiln_stmt stmt, kiln_attribute attribute);
 /* From its text form: the attribute `key` with that value; false where there is no such key or no
  * such buffer, intrinsic or unit. */
@@ -121,19 +120,21 @@ kiln_attribute kiln_attribute_from(kiln_program *p, kiln_str text);
 kiln_str kiln_attribute_value(const kiln_program *p, const kiln_attribute *a);
 
 /* ---- rules ---- */
-/* What holds for bound loops, barriers and allocations in every program, scheduled or lowered:
+/* Checks the rules for bound loops, barriers and allocations in every program, scheduled or
+ * lowered:
  *
  * - bound loops start at 0 and keep to their axes' extents; no axis twice around one statement
- * - around a grid loop stand only sequences, allocations and grid loops, and a grid loop contains
- *   nothing beside the grid loop inside it
- * - thread loops of one nest stand directly in one another, and have KILN_GROUP_THREADS_MAX
- *   iterations at most
+ * - only sequences, allocations and grid loops enclose a grid loop, and a grid loop contains
+ *   nothing else than the grid loop inside it
+ * - thread loops of one nest are nested directly, and have KILN_GROUP_THREADS_MAX iterations
+ *   at most
  * - no parallel loop around or inside a bound one, and no bound loop in lanes
- * - a barrier or token is not in lanes, and no condition around it asks for the thread
+ * - a barrier or token is not in lanes, and no condition around it depends on the thread
  * - an allocation has its scope's place: of the device outside of grid loops, of a group outside of
  *   thread loops, of a thread inside them
  *
- * ILLEGAL_SCHEDULE names the loop or buffer. Whether threads race is what the interpreter finds. */
+ * ILLEGAL_SCHEDULE names the loop or buffer. Races of threads are not checked here; the interpreter
+ * finds them. */
 KILN_MUST_USE kiln_status kiln_device_check(const kiln_program *p);
 
 #endif

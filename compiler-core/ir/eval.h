@@ -1,5 +1,5 @@
-/* The interpreter of tensor expressions: the truth that everything else is tested against. Slow and
- * obvious. The interpreter of loop programs is loop_eval.h.
+/* The interpreter of tensor expressions: the reference for all tests. Slow and simple. The
+ * interpreter of loop programs is loop_eval.h.
  *
  * Arguments are in row-major LOGICAL order: args[i] belongs to the i-th argument buffer of the
  * program (roles INPUT, CONSTANT, OUTPUT in table order, then PACKED); outputs are written. Floats
@@ -11,13 +11,13 @@
 #include "base/status.h"
 #include "compiler-core/ir/ir.h"
 
-/* Buffers of argument roles in table order, PACKED ones last. The list is the program's: it holds
- * until the program is asked again or gets another buffer. */
+/* Buffers of argument roles in table order, PACKED ones last. The list belongs to the program: it
+ * is valid until the next call or the next new buffer. */
 kiln_arg_buffers kiln_program_args(const kiln_program *p);
 
 /* Evaluates the blocks of a tensor expression in order, each over its whole domain.
- * INVALID_ARGUMENT: args disagree with the program. OUT_OF_RANGE: an access outside its buffer (a
- * bug of whoever built the program; names block, buffer, index). */
+ * INVALID_ARGUMENT: args disagree with the program. OUT_OF_RANGE: an access outside its buffer (the
+ * program is wrong; names block, buffer, index). */
 KILN_MUST_USE kiln_status kiln_te_eval(const kiln_program *p, const kiln_tensor *args,
                                        uint32_t arg_count);
 

@@ -13,7 +13,7 @@ typedef kiln_status (*kiln_interp_load)(kiln_interp *in, kiln_buffer buffer, con
 
 struct kiln_interp {
     const kiln_program *p;
-    int64_t *var;          /* [var count]: set by whoever runs loops, then kiln_interp_moved */
+    int64_t *var;          /* [var count]: set by the caller, which then calls kiln_interp_moved */
     kiln_interp_load load; /* NULL: expressions without loads */
     void *context;
     kiln_status status; /* the first refused access; values after it mean nothing */
@@ -25,9 +25,9 @@ struct kiln_interp {
 
 /* Stops at the first load that `load` refuses. `context` is for `load`. */
 void kiln_interp_init(kiln_interp *in, const kiln_program *p, kiln_interp_load load, void *context);
-/* Frees everything, a status that was not taken as well. */
+/* Frees everything, including a status that was not taken. */
 void kiln_interp_deinit(kiln_interp *in);
-/* A variable or an element changed: forgets values. */
+/* Drops kept values; required when a variable or an element changed. */
 void kiln_interp_moved(kiln_interp *in);
 /* The value at the current point; floats are not rounded. */
 kiln_scalar kiln_interp_eval(kiln_interp *in, kiln_expr e);
@@ -36,7 +36,7 @@ kiln_scalar kiln_interp_eval(kiln_interp *in, kiln_expr e);
 kiln_scalar kiln_interp_combine(kiln_combiner combiner, kiln_dtype dtype, kiln_scalar a,
                                 kiln_scalar b);
 
-/* Whether all spatial, or all reduce iterators of a block have a value. */
+/* Whether the domain of the spatial, or of the reduce iterators of a block is not empty. */
 bool kiln_interp_has_points(const kiln_block_info *b, bool reduce);
 /* Moves these iterators to their next point in row-major order; false, and back at the first point,
  * after the last. */

@@ -1,7 +1,7 @@
-/* Tensor intrinsics: instructions that compute a small piece of a loop nest, declared by what they
- * compute (intrinsics.def). The schedule primitive `tensorize` marks the two innermost loops of a
- * nest that is such a piece; the mark is an attribute, so to interpreters and passes the loops are
- * what they were, and code generation emits the instruction in their place.
+/* Tensor intrinsics: instructions that compute a small loop nest, declared by their tensor
+ * expression (intrinsics.def). The schedule primitive `tensorize` marks the two innermost loops of
+ * a matching nest; the mark is an attribute, so interpreters and passes see ordinary loops, and
+ * code generation emits the instruction in their place.
  *
  * Used by sched/ (legality, rules), cost/, lower/ (does the target have it) and codegen/. */
 #ifndef KILN_COMPILER_CORE_IR_INTRINSIC_H
@@ -18,7 +18,7 @@ typedef enum kiln_intrinsic_id {
 } kiln_intrinsic_id;
 
 #define KILN_INTRINSIC_OPERANDS 2
-#define KILN_INTRINSIC_STEPS_MAX 16 /* powers of two; of those in tiles, a word's */
+#define KILN_INTRINSIC_STEPS_MAX 16 /* powers of two; for instructions on tiles, of a word */
 
 typedef enum kiln_intrinsic_owner {
     KILN_INTRINSIC_LANES, /* a vector in one thread */
@@ -48,40 +48,39 @@ typedef struct kiln_intrinsic {
 static inline bool kiln_intrinsic_has_rows(const kiln_intrinsic *intrinsic) {
     return intrinsic->rows != 1;
 }
-/* Rows, lanes and steps that the target's instruction takes; all 0: the target lacks it. */
+/* Rows, lanes and steps of the target's instruction; all 0: the target lacks it. */
 typedef struct kiln_intrinsic_extents {
     uint32_t rows, lanes, steps;
 } kiln_intrinsic_extents;
 kiln_intrinsic_extents kiln_intrinsic_on(const kiln_intrinsic *intrinsic,
                                          const kiln_target *target);
 
-/* Type of what it sums up in: f32 for products of floats, else i32. */
+/* Type of the sums: f32 for products of floats, else i32. */
 kiln_dtype kiln_intrinsic_sum(const kiln_intrinsic *intrinsic);
-/* Whether it takes f32 that are rounded to tf32 before: the rounding is part of its meaning, and
- * code generation makes it. */
+/* Whether it takes f32 rounded to tf32: the rounding is part of its expression, and code generation
+ * emits it. */
 bool kiln_intrinsic_rounds(const kiln_intrinsic *intrinsic);
-/* For each word, of ptxas 12.9: the instruction itself cuts. */
+/* Instructions to round one word, by ptxas 12.9; the tensor instruction itself truncates. */
 #define KILN_ROUNDING_INSTRUCTIONS 3
-/* Whether its operands are bytes that become 16 bits before it takes them. */
+/* Whether its operands are bytes that must be widened to 16 bits first. */
 bool kiln_intrinsic_widens(const kiln_intrinsic *intrinsic);
 
-/* Rows of a tile; an instruction of so many works on tiles: it takes fewer rows as well, and fewer
- * steps, in whole words. */
+/* Rows of a tile. An instruction with so many rows works on tiles: it also takes fewer rows, and
+ * fewer steps, in whole words. */
 #define KILN_INTRINSIC_TILE_ROWS 16
 static inline bool kiln_intrinsic_in_tiles(const kiln_intrinsic *intrinsic) {
     return intrinsic->owner == KILN_INTRINSIC_TILE;
 }
-/* Of AMX, in cycles (Intel's optimization manual; no machine at hand measured it): one product of
- * whole tiles begins every 16 cycles and takes 52, a tile is loaded in 8. */
+/* Costs of AMX in cycles (Intel's optimization manual; not measured): one product of whole tiles
+ * begins every 16 cycles and takes 52, a tile is loaded in 8. */
 #define KILN_INTRINSIC_TILE_CYCLES 16.0
 #define KILN_INTRINSIC_TILE_LATENCY 52.0
 #define KILN_INTRINSIC_TILE_LOAD_CYCLES 8.0
-/* Whether it is one of several threads, whose parts lie in all of them. */
+/* Whether several threads execute it together, each holding a part of the operands. */
 static inline bool kiln_intrinsic_of_threads(const kiln_intrinsic *intrinsic) {
     return intrinsic->owner == KILN_INTRINSIC_WARP || intrinsic->owner == KILN_INTRINSIC_GROUP;
 }
-/* Steps of one lane that lie behind one another where operands are packed; of a warp's operands
- * those in four bytes. */
+/* Consecutive steps of one lane in packed operands; for operands of a warp those in four bytes. */
 uint32_t kiln_intrinsic_word(const kiln_intrinsic *intrinsic);
 /* With owner LANES: the words of four bytes in which it takes the steps of one lane. */
 uint32_t kiln_intrinsic_words(const kiln_intrinsic *intrinsic);
@@ -99,19 +98,18 @@ uint32_t kiln_intrinsic_words(const kiln_intrinsic *intrinsic);
 
 /* ---- owner GROUP ----
  * The same with four warps, the iterations of the loop on thread.y, each of which has a fourth of
- * the rows. Row r is what warp r / 16 has in its thread group r % 8 and its iteration r / 8 % 2,
- * and column c what place c / 2 % 4 has in its iteration c / 8 * 2 + c % 2 (PTX ISA, "wgmma:
- * Register Fragments"). So a piece has two rows and a fourth of the columns. Groups are on
- * thread.z. */
+ * the rows. Row r is in warp r / 16, thread group r % 8, iteration r / 8 % 2; column c is in place
+ * c / 2 % 4, iteration c / 8 * 2 + c % 2 (PTX ISA, "wgmma: Register Fragments"). So the nest of a
+ * thread has two rows and a fourth of the columns. Groups are on thread.z. */
 #define KILN_GROUP_WARPS 4
 #define KILN_GROUP_COLUMNS 8      /* columns are a multiple of it */
 #define KILN_GROUP_COLUMNS_MIN 64 /* with fewer, memory is slower than products */
-/* Operands lie in shared memory in rows of 128 bytes, whose units of 16 change places from row to
- * row in 8 ways, from a multiple of 8 such rows on. */
+/* Operands lie in shared memory in rows of 128 bytes, whose units of 16 are permuted from row to
+ * row in 8 ways, aligned to 8 such rows. */
 #define KILN_GROUP_UNIT_BYTES 16
 #define KILN_GROUP_WAYS 8
 #define KILN_GROUP_ROW_BYTES (KILN_GROUP_UNIT_BYTES * KILN_GROUP_WAYS)
-#define KILN_GROUP_BYTES_MAX (1 << 18) /* distances that a descriptor says are below it */
+#define KILN_GROUP_BYTES_MAX (1 << 18) /* distances in a descriptor are below it */
 #define KILN_GROUP_ATOM_BYTES (KILN_GROUP_ROW_BYTES * KILN_GROUP_WAYS)
 
 typedef enum kiln_fragment_id {
@@ -132,18 +130,18 @@ extern const kiln_intrinsic kiln_intrinsics[KILN_INTRINSIC_COUNT]; /* Rows of in
 
 const kiln_intrinsic *kiln_intrinsic_find(kiln_str name); /* NULL: none */
 bool kiln_intrinsic_runs_on(const kiln_intrinsic *intrinsic, const kiln_target *target);
-/* What it computes, as a tensor expression over the inputs a and b and the output c; with owner
- * CORE, of one row, lane and step. In `arena`. */
+/* Its tensor expression over the inputs a and b and the output c; with owner CORE, of one row, lane
+ * and step. In `arena`. */
 kiln_program *kiln_intrinsic_program(const kiln_intrinsic *intrinsic, kiln_arena *arena);
-/* Whether `value` of `p` is the expression that `meaning`, an intrinsic's program, sums up, with
- * loads in the places of a and b, which are given in that order. Factors may be swapped. */
+/* Whether `value` of `p` equals the summed expression of `meaning`, an intrinsic's program; returns
+ * the loads in the places of a and b, in that order. Factors may be swapped. */
 bool kiln_intrinsic_matches(
     const kiln_program *meaning, const kiln_program *p, kiln_expr value,
     kiln_expr
-        out_load[KILN_INTRINSIC_OPERANDS]); /* Whether `e` asks of `lane`, a thread's number in its
-                                             * warp, no more than its group (by_group) or its place
-                                             * in the group: so each use of it is a quotient, or a
-                                             * remainder, of KILN_WARP_GROUP. */
+        out_load[KILN_INTRINSIC_OPERANDS]); /* Whether `e` depends on `lane`, a thread's number in
+                                             * its warp, only through its group (by_group) or its
+                                             * place in the group: each use is a quotient, or a
+                                             * remainder, by KILN_WARP_GROUP. */
 bool kiln_intrinsic_asks_lane(const kiln_program *p, kiln_expr e, kiln_var lane, bool by_group);
 /* The intrinsic that the loop is marked with; NULL: none. */
 const kiln_intrinsic *kiln_intrinsic_of_loop(const kiln_program *p, kiln_stmt loop);

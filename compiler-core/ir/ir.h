@@ -12,9 +12,9 @@
  *  3. lowered program (lower/lower.h): blocks are gone; only loops, ifs, allocations and stores
  *     remain, buffers are compacted to what is live, and predicates are partitioned away.
  *
- * Buffer accesses are written in LOGICAL indices at every stage; a buffer's physical layout
- * (base/layout.h) is an attribute and is applied when addresses are formed. A schedule can
- * therefore change a layout without touching an access.
+ * Buffer accesses use LOGICAL indices at every stage; a buffer's physical layout (base/layout.h) is
+ * an attribute and is applied when addresses are computed. A schedule can therefore change a layout
+ * without changing an access.
  *
  * Used by everything in compiler-core. Text form: docs/reference/loop-text.md (ir_text.h).
  * Sources: the tensor expressions and schedules of TVM (OSDI'18), blocks as in TensorIR
@@ -42,7 +42,7 @@ typedef uint32_t kiln_stmt;
 
 #define KILN_INDEX_DTYPE KILN_I64
 #define KILN_BLOCK_ITERS_MAX 16
-#define KILN_PROGRAM_BUFFERS_MAX 512 /* that texts and traces may ask for */
+#define KILN_PROGRAM_BUFFERS_MAX 512 /* limit for program texts and traces */
 
 typedef enum kiln_expr_op {
 #define X(name, text, operands, class) KILN_EXPR_##name,
@@ -53,8 +53,9 @@ typedef enum kiln_expr_op {
 
 /* Expressions are hash-consed within a program: equal ids if and only if equal structure.
  * Immutable. */
-/* What an expression uses, itself included, as bits: one for variables of the same remainder by 46,
- * one for loads from buffers of the same remainder by 16. Walks leave out what lacks a bit. */
+/* What an expression contains, itself included, as bits: one for variables of the same remainder by
+ * 46, one for loads from buffers of the same remainder by 16. Walks skip expressions without the
+ * bit. */
 #define KILN_USES_BOOL (UINT64_C(1) << 63)   /* a value of dtype bool */
 #define KILN_USES_SELECT (UINT64_C(1) << 62) /* a select */
 #define KILN_USES_LOAD (UINT64_C(0xffff) << 46)
@@ -77,10 +78,12 @@ typedef struct kiln_expr_node {
 
 typedef struct kiln_var_info {
     kiln_str name; /* unique in the program; "conv.oc", after a split "conv.oc.0" */
-    /* Values lie in [low, high] (inclusive) wherever the variable is in scope; kept true by whoever
-     * makes or changes a loop or block (kiln_var_set_range). The simplifier relies on it. */
+    /* Values lie in [low, high] (inclusive) wherever the variable is in scope; code that makes or
+     * changes a loop or block must keep this true (kiln_var_set_range). The simplifier relies on
+     * it. */
     int64_t low, high;
-    uint32_t suffix_free; /* 0 or: of this name, all suffixes from 2 to below it are taken */
+    uint32_t suffix_free; /* of this name, all suffixes from 2 to below this number are taken; or
+                           * 0 */
 } kiln_var_info;
 
 typedef enum kiln_scope {
@@ -97,9 +100,9 @@ typedef struct kiln_buffer_info {
     kiln_scope scope;
     kiln_shape shape; /* logical; a padded temp has the padded extents */
     kiln_layout layout;
-    bool pinned;      /* arguments: the layout is part of what is computed and never changes */
-    kiln_fill fill;   /* arguments: how boards make data when measuring */
-    kiln_range range; /* inputs and constants: which integers they hold. The caller keeps to it */
+    bool pinned;      /* arguments: the layout is part of the task and never changes */
+    kiln_fill fill;   /* arguments: how boards generate data for measurements */
+    kiln_range range; /* inputs and constants: range of their integers, guaranteed by the caller */
     double scale;     /* reserved for quantised tensors; 0 = none */
     int32_t zero_point;
     bool is_placed;  /* lowered programs: a shared temp with a place in its group's memory */
@@ -152,13 +155,14 @@ typedef enum kiln_stmt_kind {
     KILN_STMT_IF,    /* if condition: child[0] (no else) */
     KILN_STMT_ALLOC, /* buffer lives during child[0]; lowered stage only */
     KILN_STMT_STORE, /* buffer[index] = value; lowered stage only */
-    /* What follows is in lowered programs only; ir/device.h says what it means. */
-    KILN_STMT_BARRIER,    /* all threads of the group come here before one of them goes on */
-    KILN_STMT_COPY,       /* as STORE of a load, but it lands some time until it is waited for */
+    /* The following are in lowered programs only; ir/device.h defines them. */
+    KILN_STMT_BARRIER,    /* waits for all threads of the group */
+    KILN_STMT_COPY,       /* as STORE of a load, but asynchronous: done at the latest after its
+                           * WAIT */
     KILN_STMT_COMMIT,     /* ends the thread's open group of copies of `token` */
     KILN_STMT_WAIT,       /* until at most `pending` of these groups have not landed */
-    KILN_STMT_TOKEN_PUSH, /* unit `from` tells unit `to` that all it did so far is done */
-    KILN_STMT_TOKEN_POP,  /* unit `to` waits until unit `from` says so once more */
+    KILN_STMT_TOKEN_PUSH, /* unit `from` signals unit `to` that all its earlier work is done */
+    KILN_STMT_TOKEN_POP,  /* unit `to` waits for one signal of unit `from` */
     KILN_STMT_KIND_COUNT
 } kiln_stmt_kind;
 
@@ -168,7 +172,7 @@ typedef enum kiln_loop_kind {
     KILN_LOOP_VECTORIZE, /* all iterations at once; extent is the lane count */
     KILN_LOOP_UNROLL,
     KILN_LOOP_BIND,    /* over the groups of a launch or the threads of a group: `axis` */
-    KILN_LOOP_VTHREAD, /* virtual threads: at once in meaning, interleaved into one by lowering */
+    KILN_LOOP_VTHREAD, /* virtual threads: concurrent, interleaved into one by lowering */
     KILN_LOOP_KIND_COUNT
 } kiln_loop_kind;
 
@@ -225,8 +229,8 @@ typedef struct kiln_stmt_info {
     KILN_VEC(kiln_attribute) attribute;
 } kiln_stmt_info;
 
-/* Results by expression id of one walk over expressions (memo.h). An entry counts while its epoch
- * is the table's, so that forgetting everything costs nothing. */
+/* Results by expression id of one walk over expressions (memo.h). An entry is valid while its epoch
+ * is the table's, so that clearing the table is O(1). */
 typedef struct kiln_expr_memo {
     uint32_t epoch;
     KILN_VEC(struct {
@@ -265,7 +269,7 @@ typedef struct kiln_program {
     kiln_expr_memo memo[KILN_MEMO_DEPTH_MAX]; /* scratch */
     kiln_expr_memo simplified; /* results of kiln_expr_simplify, true while ranges stay */
     uint32_t memo_depth;
-    KILN_VEC(kiln_load_list) loads; /* by block; what was asked so far */
+    KILN_VEC(kiln_load_list) loads; /* by block; lists made so far */
     struct kiln_arg_list {
         KILN_VEC(kiln_buffer) buffer;
     } *args; /* room for kiln_program_args */
@@ -296,7 +300,7 @@ kiln_expr kiln_expr_binary(kiln_program *p, kiln_expr_op op, kiln_expr a, kiln_e
 /* a where the BOOL holds, else b. */
 kiln_expr kiln_expr_select(kiln_program *p, kiln_expr condition, kiln_expr a, kiln_expr b);
 kiln_expr kiln_expr_cast(kiln_program *p, kiln_dtype dtype, kiln_expr a); /* a itself when equal */
-/* Why `op` cannot take these operands (number, dtypes); NULL when it can. Makers check this. */
+/* Why `op` cannot take these operands (number, dtypes); NULL when it can. The makers check this. */
 const char *kiln_expr_type_error(const kiln_program *p, kiln_expr_op op, const kiln_expr *operand,
                                  uint32_t operand_count);
 /* Any operator, operands as given, with folding: for generic rewriting. `like` gives op, dtype,
@@ -330,7 +334,7 @@ kiln_expr kiln_expr_substitute_some(kiln_program *p, kiln_expr e, const kiln_exp
                                     uint64_t vars);
 /* Replaces by callback, bottom up: `rewrite` gets each distinct node `e` below and including the
  * root that has one of the bits `uses` (0: each node), and `rebuilt`, the same node with its
- * operands already rewritten; it returns `rebuilt` or what stands for it. */
+ * operands already rewritten; it returns `rebuilt` or its replacement. */
 typedef kiln_expr (*kiln_expr_rewriter)(kiln_program *p, kiln_expr e, kiln_expr rebuilt,
                                         void *context);
 kiln_expr kiln_expr_rewrite(kiln_program *p, kiln_expr e, uint64_t uses, kiln_expr_rewriter rewrite,
@@ -347,11 +351,11 @@ void kiln_expr_visit_selects(kiln_program *p, kiln_expr e, kiln_expr_visitor vis
 /* ---- variables, buffers, blocks -------------------------------------------------- */
 /* `name` is made unique by a suffix "'2" when taken. Range [low, high]. */
 kiln_var kiln_var_create(kiln_program *p, kiln_str name, int64_t low, int64_t high);
-/* The one way to change a range: what was simplified with the old one is forgotten. */
+/* The only way to change a range: drops results that were simplified with the old one. */
 void kiln_var_set_range(kiln_program *p, kiln_var var, int64_t low, int64_t high);
-/* Gives a variable that no loop uses any more a name that nobody wants; its own is free again. */
+/* Renames a variable that no loop uses any more, so that its name is free again. */
 void kiln_var_retire(kiln_program *p, kiln_var var);
-/* Makes the table of names anew, for whoever takes variables or their names back. */
+/* Rebuilds the table of names, after variables or their names were taken back. */
 void kiln_vars_enter_all(kiln_program *p);
 /* A new global buffer, row-major, filled uniformly. The name is made unique. */
 kiln_buffer kiln_buffer_create(kiln_program *p, kiln_str name, kiln_dtype dtype, kiln_role role,
@@ -363,7 +367,7 @@ kiln_block kiln_block_create(kiln_program *p, kiln_str name);
 kiln_expr kiln_block_add_iter(kiln_program *p, kiln_block block, const char *name, int64_t extent,
                               bool reduce);
 kiln_str kiln_iter_name(const kiln_program *p, const kiln_iter *iter); /* without "block:" */
-/* A variable for a loop of so many iterations that steps the block's iterator: "block.name". */
+/* A variable for a loop of `extent` iterations that steps the block's iterator: "block.name". */
 kiln_var kiln_block_loop_var(kiln_program *p, kiln_block block, uint32_t iter, int64_t extent);
 /* Sets what the block computes. For reductions `init` 0 takes the combiner's identity. */
 void kiln_block_set(kiln_program *p, kiln_block block, kiln_buffer buffer, const kiln_expr *index,
@@ -378,32 +382,33 @@ bool kiln_block_is_reduction(const kiln_program *p, kiln_block block);
 /* Floating (or integer) operations that one run needs: 2 per multiply-add of a sum reduction, else
  * 1 per arithmetic node. Sums need no products with the zeros of a padding (zeros.h). */
 double kiln_program_flops(const kiln_program *p);
-/* With these products: what records of earlier versions have. */
+/* The same including these products, as in records of earlier versions. */
 double kiln_program_flops_with_zeros(const kiln_program *p);
 
 /* ---- statements ------------------------------------------------------------------ */
-/* A statement without children that stands nowhere. */
+/* A statement without children, not in the tree. */
 kiln_stmt kiln_stmt_create(kiln_program *p, kiln_stmt_kind kind);
-/* Also sets the variable's range. A body that stands in the tree is wrapped: the loop takes its
- * place. `body` may be 0 for now. */
+/* Also sets the variable's range. A body that is in the tree is wrapped: the loop takes its place.
+ * `body` may be 0 and be set later. */
 kiln_stmt kiln_stmt_for(kiln_program *p, kiln_var var, int64_t first, int64_t extent,
                         kiln_loop_kind kind, kiln_stmt body);
-/* `child` stands nowhere yet. A second child of FOR, IF or ALLOC makes their body a sequence. */
+/* `child` must not be in the tree. A second child of FOR, IF or ALLOC makes their body a
+ * sequence. */
 void kiln_stmt_append(kiln_program *p, kiln_stmt parent, kiln_stmt child);
 /* Puts childless `outer` (FOR, IF, ALLOC, SEQ) where `inner` is, and `inner` into it. */
 void kiln_stmt_wrap(kiln_program *p, kiln_stmt inner, kiln_stmt outer);
-/* Puts `replacement` where `old` is in its parent (or at the root); `old` then stands nowhere. The
- * replacement may come from inside `old` or from elsewhere, but may not contain it. */
+/* Puts `replacement` in the place of `old` in its parent (or at the root); `old` is then out of the
+ * tree. The replacement may come from inside `old` or from elsewhere, but may not contain it. */
 void kiln_stmt_replace(kiln_program *p, kiln_stmt old, kiln_stmt replacement);
-/* Takes `stmt` out of its parent; loops and sequences left empty go too. Of a
- * program that does nothing any more an empty sequence stays as the root. */
+/* Removes `stmt` from its parent, and loops and sequences that become empty. If nothing is left,
+ * the root is an empty sequence. */
 void kiln_stmt_remove(kiln_program *p, kiln_stmt stmt);
 kiln_stmt kiln_program_find_loop(const kiln_program *p, kiln_str var_name); /* 0: none */
 kiln_stmt kiln_program_block_stmt(const kiln_program *p,
                                   kiln_block block); /* where it is placed; 0: nowhere */
 bool kiln_stmt_is_inside(const kiln_program *p, kiln_stmt inner, kiln_stmt outer); /* or equal */
-/* Whether the lanes of a vectorized loop all go into one element: a power of two of them, in which
- * a reduction of another type than i64 that was initialised before stands alone, or its store. Code
+/* Whether all lanes of a vectorized loop are reduced into one element: their number is a power of
+ * two, and the body is only a reduction, initialised before and not of i64, or its store. Code
  * generation combines such lanes in halves; other vectorized loops have an element per lane. */
 bool kiln_stmt_combines_lanes(const kiln_program *p, kiln_stmt loop);
 

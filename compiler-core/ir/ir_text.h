@@ -26,10 +26,10 @@ KILN_MUST_USE kiln_status kiln_program_parse(kiln_str text, kiln_arena *arena,
 /* Structural hash of a program's own text. */
 kiln_hash128 kiln_program_hash(const kiln_program *p);
 
-/* Every rule of ir.h: ids, dtypes, ranks, ranges of variables, index bounds of every access (proved
- * by interval analysis where possible), one parent per statement, producers before consumers, each
- * block placed once. INTERNAL naming the rule and the place. Run after every primitive and pass in
- * debug builds. */
+/* Checks every rule of ir.h: ids, dtypes, ranks, ranges of variables, index bounds of every access
+ * (proved by interval analysis where possible), one parent per statement, producers before
+ * consumers, each block placed once. INTERNAL naming the rule and the place. Run after every
+ * primitive and pass in debug builds. */
 KILN_MUST_USE kiln_status kiln_program_verify(const kiln_program *p);
 
 #endif

@@ -35,7 +35,7 @@ void kiln_lexer_init(kiln_lexer *lx, kiln_str text, kiln_arena *arena);
 /* Goes to the first token of the next line that is neither blank nor a comment (#). */
 void kiln_lexer_next_line(kiln_lexer *lx);
 void kiln_lexer_next(kiln_lexer *lx); /* Goes to the next token of the line. */
-/* What follows the current token up to `end` on this line, raw; false when there is no `end`. The
+/* The raw text behind the current token up to `end` on this line; false when there is no `end`. The
  * next token is the one after `end`. */
 bool kiln_lexer_raw_until(kiln_lexer *lx, char end, kiln_str *out_text);
 /* Whether the current token is that symbol or bare word. */

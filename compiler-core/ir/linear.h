@@ -1,7 +1,6 @@
-/* Division and remainder of linear forms, and the reverse: what split and fused loops make of
- * indices. Terms are taken as they are; simplify.c simplifies them first. Every rule needs its
- * numbers bounded (bounds.h), so wrapping arithmetic is never mistaken for arithmetic on integers.
- * Private to ir/. */
+/* Division and remainder of linear forms, and the reverse, for indices of split and fused loops.
+ * Terms must be simplified (simplify.c). Every rule requires bounded numbers (bounds.h), because it
+ * would be wrong for arithmetic that wraps. Private to ir/. */
 #ifndef KILN_COMPILER_CORE_IR_LINEAR_H
 #define KILN_COMPILER_CORE_IR_LINEAR_H
 

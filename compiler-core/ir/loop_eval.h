@@ -1,5 +1,5 @@
-/* The interpreter of loop and lowered programs: what schedules, lowering and hand-written programs
- * are checked with. It works on arguments as kiln_te_eval does (eval.h). Slow and suspicious. */
+/* The interpreter of loop and lowered programs, used to check schedules, lowering and hand-written
+ * programs. Arguments are those of kiln_te_eval (eval.h). Slow, with many checks. */
 #ifndef KILN_COMPILER_CORE_IR_LOOP_EVAL_H
 #define KILN_COMPILER_CORE_IR_LOOP_EVAL_H
 

@@ -1,22 +1,23 @@
-/* Shadow memory of the loop interpreter: the elements of all buffers, and what is remembered of
- * each to find accesses that no order of execution allows (loop_eval.h lists them).
+/* Shadow memory of the loop interpreter: the elements of all buffers, and the recent accesses of
+ * each, to find invalid accesses (loop_eval.h lists them).
  *
  * Concurrency. Every loop whose iterations may run at once, and every nest of thread loops, is a
  * level with an instance number, which changes each time it starts, and at each barrier. An element
- * remembers, for each level around it, which instance and iteration touched it last. Two accesses
- * can race exactly if they agree on the instance at some level and differ in the iteration there; a
- * different instance means that one loop ended, or all threads met, in between.
+ * stores, for each level around it, the instance and iteration that touched it last. Two accesses
+ * race exactly if they have the same instance at some level and different iterations there; a
+ * different instance means that a loop ended, or a barrier was passed, in between.
  *
  * Places. Shared temps with places in their group's memory may have the same bytes. That memory is
- * made of cells; a cell remembers who touched it, as elements do, and which temp holds its bytes.
+ * divided into cells; a cell stores its last accesses, as elements do, and the temp that holds its
+ * bytes.
  *
- * Copies. What a COPY has read waits in a list until its WAIT; the element it goes to and the one
- * it came from are in flight as long.
+ * Copies. The value that a COPY has read is kept in a list until its WAIT; its destination and
+ * source elements are in flight until then.
  *
- * Units. Each unit has a vector clock, a token carries its sender's, and an element remembers the
+ * Units. Each unit has a vector clock, a token carries its sender's, and an element stores the
  * times of its last accesses by each unit. Where threads are units, accesses by threads of two
- * units are judged by these clocks, and those by threads of one unit race unless a token that came
- * back tells the unit of the earlier one; a barrier of all threads makes the clocks equal.
+ * units are compared by these clocks; accesses by threads of one unit race unless a token that came
+ * back orders them. A barrier of all threads makes the clocks equal.
  *
  * Private to the loop interpreter. */
 #ifndef KILN_COMPILER_CORE_IR_LOOP_SHADOW_H
@@ -25,28 +26,28 @@
 #include "compiler-core/ir/device.h"
 #include "compiler-core/ir/interp.h"
 
-/* What is remembered of an element at one level. */
+/* The last accesses to an element at one level. */
 typedef struct kiln_touch {
     uint32_t instance;                   /* 0: none */
-    uint32_t iteration, other_iteration; /* the last one, and one that differs from it */
-    kiln_stmt stmt, other_stmt;          /* other: 0 while all were of one iteration */
-    kiln_buffer buffer, other_buffer;    /* whose element it was */
+    uint32_t iteration, other_iteration; /* the last one, and one other */
+    kiln_stmt stmt, other_stmt;          /* other_stmt: 0 while all were of one iteration */
+    kiln_buffer buffer, other_buffer;    /* the buffer of the element */
     uint32_t time;                       /* of the unit's clock, at the last one */
 } kiln_touch;
 
-/* Of one unit's accesses to an element: its clock then, and the statement; [read, write]. */
+/* The last accesses of one unit to an element: clock and statement; [read, write]. */
 typedef struct kiln_unit_touch {
     uint32_t time[2];
     kiln_stmt stmt[2];
 } kiln_unit_touch;
 
 typedef struct kiln_shadow {
-    kiln_tensor tensor; /* of the first copy */
-    uint32_t copies;    /* one per thread of a group whose threads run in step; else 1 */
-    size_t count;       /* elements of a copy */
-    kiln_stmt home;     /* starts a new life when it is executed; 0: one life, or those of ALLOCs */
+    kiln_tensor tensor;       /* of the first copy */
+    uint32_t copies;          /* one per thread of a group whose threads run in step; else 1 */
+    size_t count;             /* elements of a copy */
+    kiln_stmt home;           /* executing it starts a new life; 0: one life, or those of ALLOCs */
     uint32_t home_depth;      /* levels around the home, this life */
-    uint32_t life;            /* number of the life, from 1 */
+    uint32_t life;            /* number of the current life, from 1 */
     uint32_t *written_in;     /* [element]: the life in which it was written; 0 never */
     uint32_t *coming, *going; /* [element]: copies in flight to it (unless its cells know), from it
                                */
@@ -90,13 +91,14 @@ typedef struct kiln_checker {
     uint32_t thread;                       /* of the group that is being executed */
     KILN_VEC(kiln_flight) flight, landing; /* landing: those that a WAIT covers */
     uint32_t cell_bytes, cell_count;       /* memory of a group; 0: no temp has a place there */
-    kiln_buffer *holder; /* [cell_count]: what was written there last; 0: nothing */
+    kiln_buffer *holder; /* [cell_count]: the buffer written there last; 0: none */
     kiln_touch *touched; /* [cell_count][level][unit, where there are any][read, write] */
     uint32_t *coming;    /* [cell_count]: copies in flight to it */
     uint32_t committed[KILN_GROUP_THREADS_MAX][KILN_COPY_TOKENS_MAX]; /* groups of copies */
     bool has_units;
     kiln_clock clock[KILN_UNIT_COUNT];
-    uint32_t returned[KILN_UNIT_COUNT]; /* each unit's own time that tokens to it have carried */
+    uint32_t returned[KILN_UNIT_COUNT]; /* each unit's own time, as known from tokens that came
+                                         * back */
     struct {
         KILN_VEC(kiln_clock) sent;
         uint32_t taken;
@@ -119,18 +121,19 @@ void kiln_checker_commit(kiln_checker *w, uint8_t token);
 KILN_MUST_USE kiln_status kiln_checker_wait(kiln_checker *w, uint8_t token, uint32_t pending);
 /* All threads end: nothing may be in flight. */
 KILN_MUST_USE kiln_status kiln_checker_landed(kiln_checker *w);
-/* TOKEN_PUSH: copies of the unit land. TOKEN_POP. `number`: that the statement says, or -1. */
+/* Executes TOKEN_PUSH, at which copies of the unit land, and TOKEN_POP. `number`: the token's, or
+ * -1. */
 KILN_MUST_USE kiln_status kiln_checker_push(kiln_checker *w, const kiln_stmt_info *s,
                                             int64_t number);
 KILN_MUST_USE kiln_status kiln_checker_pop(kiln_checker *w, const kiln_stmt_info *s,
                                            int64_t number);
-/* A barrier: what any unit has done is done for all. */
+/* Executes a barrier: all units see the work of all. */
 void kiln_checker_meet(kiln_checker *w);
-/* The end of what a group runs: the next one's tokens are numbered anew. */
+/* The end of a group's work: token numbers start at 0 again. */
 KILN_MUST_USE kiln_status kiln_checker_end(kiln_checker *w);
 /* How many kiln_touch an element has at one level. */
 uint32_t kiln_checker_touches(const kiln_checker *w);
-/* At the end of the program: queues are empty. */
+/* At the end of the program: checks that queues are empty. */
 KILN_MUST_USE kiln_status kiln_checker_drained(const kiln_checker *w);
 
 #endif

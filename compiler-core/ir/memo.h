@@ -5,7 +5,7 @@
 
 #include "compiler-core/ir/ir.h"
 
-/* Starts a walk with nothing stored. Every begin has its end. */
+/* Starts a walk with an empty table. Every begin needs an end. */
 kiln_expr_memo *kiln_memo_begin(kiln_program *p);
 void kiln_memo_end(kiln_program *p); /* Ends the latest walk. */
 /* 0 when nothing is stored in this walk. */

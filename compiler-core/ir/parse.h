@@ -1,5 +1,5 @@
-/* The state of reading program text, and what its parts call of each other. Errors stick: after the
- * first one every function returns at once, and what it returns means nothing. Private to ir/. */
+/* The state of the parser of program text, and the functions its files share. The first error is
+ * kept: afterwards every function returns at once with a meaningless result. Private to ir/. */
 #ifndef KILN_COMPILER_CORE_IR_PARSE_H
 #define KILN_COMPILER_CORE_IR_PARSE_H
 
@@ -12,7 +12,7 @@ typedef struct kiln_parser {
     kiln_lexer lx;
     kiln_program *p;
     kiln_status status;
-    kiln_block block; /* whose iterators names mean; 0: loop variables */
+    kiln_block block; /* names refer to its iterators; 0: to loop variables */
     uint32_t loop_count;
     kiln_var loop[KILN_PROGRAM_DEPTH_MAX]; /* variables in scope */
     uint32_t nodes;                        /* of the current expression */
@@ -27,9 +27,9 @@ typedef struct kiln_parser {
                                             (ps)->lx.line, (ps)->lx.column);                    \
     } while (0)
 
-/* Goes on behind the word if it stands here. */
+/* Skips the word if it is the current token. */
 bool kiln_parse_accept(kiln_parser *ps, const char *word);
-void kiln_parse_expect(kiln_parser *ps, const char *word); /* The same; an error if it does not. */
+void kiln_parse_expect(kiln_parser *ps, const char *word); /* The same; an error if it is not. */
 /* Bare or quoted. */
 kiln_str kiln_parse_name(kiln_parser *ps);
 /* An error if there is no buffer of that name. */

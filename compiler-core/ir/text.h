@@ -1,5 +1,5 @@
-/* What printer and parser of programs agree on: the words of docs/reference/loop-text.md. Private
- * to ir/. */
+/* Shared by printer and parser of programs: the words of docs/reference/loop-text.md. Private to
+ * ir/. */
 #ifndef KILN_COMPILER_CORE_IR_TEXT_H
 #define KILN_COMPILER_CORE_IR_TEXT_H
 

@@ -1,5 +1,5 @@
-/* Layout conversions: y = x with both layouts part of what is computed. A conversion is a task like
- * any other: it has a key, a default schedule, and records once it was measured. */
+/* Layout conversions: y = x with both layouts as part of the task. A conversion is an ordinary
+ * task: it has a key, a default schedule, and records once it was measured. */
 #ifndef KILN_COMPILER_CORE_LAYOUT_CONVERT_H
 #define KILN_COMPILER_CORE_LAYOUT_CONVERT_H
 
@@ -8,7 +8,7 @@
 /* The tensor expression, in `arena`. */
 kiln_program *kiln_conversion_te(kiln_dtype dtype, const kiln_shape *shape, const kiln_layout *from,
                                  const kiln_layout *to, kiln_arena *arena);
-/* What it is thought to take while nobody has measured it; 0 where the layouts put every element at
+/* Estimated time of a conversion that was not measured; 0 where the layouts put every element at
  * the same place. */
 double kiln_conversion_estimate_ns(kiln_dtype dtype, const kiln_shape *shape,
                                    const kiln_layout *from, const kiln_layout *to);

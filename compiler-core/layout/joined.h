@@ -1,5 +1,5 @@
-/* Which joins a plan has: kernels that may be one (task/join.h) are that where the whole takes less
- * time so, with layouts assigned anew. */
+/* Chooses the joins of a plan: kernels that can be joined (task/join.h) are joined where that
+ * reduces the total time, with layouts assigned again. */
 #ifndef KILN_COMPILER_CORE_LAYOUT_JOINED_H
 #define KILN_COMPILER_CORE_LAYOUT_JOINED_H
 
@@ -11,12 +11,12 @@
 kiln_plan kiln_joined_plan(const kiln_plan *base, const kiln_joins *joins, const bool *joined,
                            kiln_arena *arena);
 
-/* Sets the bits of the joins with which the whole takes least time, as far as trying them finds it.
- * Begins with the set that saves most by the kernels' own times, which is exact, or with none where
- * its conversions cost more than it saves; then each join is put in, in place of those that it
- * overlaps, or taken out, until nothing gains. `assignment`: its plan is that of kiln_joined_plan
- * without any join, its lists those of all tasks; a join whose task has no way is not tried. Cost:
- * an assignment for each join and round. */
+/* Sets the bits of the joins with the least total time, by local search. Starts with the set that
+ * saves most by the kernels' own times, which is exact, or with none where its conversions cost
+ * more than it saves; then adds each join, in place of those that it overlaps, or removes it, until
+ * no change gains. `assignment` has the plan of kiln_joined_plan without any join, and the lists of
+ * all tasks; a join whose task has no way is not tried. Cost: an assignment for each join and
+ * round. */
 void kiln_joined_choose(const kiln_assignment *assignment, const kiln_joins *joins,
                         kiln_arena *arena, bool *out_joined);
 

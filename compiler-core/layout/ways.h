@@ -1,6 +1,6 @@
 /* The ways to run a task that a layout assignment may choose among: one per combination of layouts
- * that it consumes and produces. Those that were measured come from whoever has the records; those
- * that need no measurement are made here. */
+ * that it consumes and produces. The caller adds the measured ways from its records; ways without
+ * measurements are made here. */
 #ifndef KILN_COMPILER_CORE_LAYOUT_WAYS_H
 #define KILN_COMPILER_CORE_LAYOUT_WAYS_H
 
@@ -17,48 +17,51 @@ typedef struct kiln_way {
     double cost_ns;        /* of one run, measured or estimated */
     double median_ns;      /* measured; 0: not */
     double relative_error; /* measured with it; 0: not, or none; compilations' bytes leave it out */
-    bool is_default;       /* the default schedule, for the layouts that it wants or is given */
+    bool is_default;       /* the default schedule, for its own layouts or given ones */
     bool on_host;  /* the trace is for the host of a partial target; compilations' bytes leave it
                       out */
-    bool is_given; /* somebody wants this one and no other; compilations' bytes leave it out */
+    bool is_given; /* the caller demands this way; compilations' bytes leave it out */
 } kiln_way;
 
 typedef struct kiln_ways {
     KILN_VEC(kiln_way) way;
 } kiln_ways;
 
-/* What default schedules are made for. */
+/* Options for making default schedules. */
 typedef struct kiln_ways_maker {
     const kiln_target *target; /* a partial one makes ways of its host, too */
     kiln_accuracy accuracy;
-    /* Whether a task gets none but direct sums all the same; NULL: none does. */
+    /* Whether a task must use direct sums in spite of the accuracy; NULL: none must. */
     bool (*is_exact)(void *context, const kiln_task *task);
     void *context;
     bool compact;      /* small code (rules/space.h) */
     kiln_arena *arena; /* of the lists */
 } kiln_ways_maker;
 
-/* Adds one, unless there is one of the same layouts and place, one that is given, or no room. */
+/* Adds a way, unless the list is full, has a given one, or has one with the same layouts and
+ * place. */
 void kiln_ways_add(kiln_ways *list, const kiln_task *task, const kiln_way *way, kiln_arena *arena);
-/* Of the fastest way; 0: there is none. */
+/* Time of the fastest way; 0: there is none. */
 double kiln_ways_least_ns(const kiln_ways *list);
-/* Adds to each task's list ([tasks of the plan], measured ones already in it) its default schedule;
- * and to tasks that compute as well on any layout, and to those around a concatenation, the same on
- * the blocks that the others write, so that a blocked image passes from kernel to kernel as it is.
- * What was not measured is a little dearer than the fastest that was; without any it is estimated
- * from operations and bytes. A kernel that a partial target has no schedule for has ways of its
- * host alone; without a host that is an error. Errors of kiln_space_create. */
+/* Adds to each task's list ([tasks of the plan], measured ways already in it) its default schedule.
+ * Tasks that run equally well on any layout, and those around a concatenation, also get it on the
+ * blocked layouts of their neighbours, so that a blocked image passes from kernel to kernel
+ * unchanged. A way without measurements costs a little more than the fastest measured one; without
+ * any, its cost is estimated from operations and bytes. A kernel without a schedule on a partial
+ * target has ways of the host only; without a host that is an error. Errors of
+ * kiln_space_create. */
 KILN_MUST_USE kiln_status kiln_ways_add_defaults(const kiln_plan *plan,
                                                  const kiln_ways_maker *maker, kiln_ways *list);
-/* Adds the default schedule of one task in the same way, for the layouts that it wants. Errors of
+/* Adds the default schedule of one task in the same way, for the layouts that it prefers. Errors of
  * kiln_space_create. */
 KILN_MUST_USE kiln_status kiln_ways_add_default(const kiln_task *task, const kiln_ways_maker *maker,
                                                 kiln_ways *list);
-/* Whatever needs no kernel on its layouts (parts.h) costs nothing: for those who leave it out. */
+/* Sets the cost of ways that need no kernel on their layouts (parts.h) to 0, for callers that leave
+ * such kernels out. */
 void kiln_ways_free_windows(const kiln_plan *plan, kiln_arena *arena, kiln_ways *list);
-/* Leaves each task nothing but the default schedule on row-major arguments. `packed`: copies in
- * other layouts are its own affair, weights among them; otherwise everything is row-major
- * (row_major of kiln_space_options): what a module is without any choice of layouts. */
+/* Leaves each task only the default schedule on row-major arguments. `packed`: kernels may make
+ * copies in other layouts, also of weights; otherwise everything is row-major (row_major of
+ * kiln_space_options), as in a module without any choice of layouts. */
 KILN_MUST_USE kiln_status kiln_ways_make_row_major(const kiln_plan *plan,
                                                    const kiln_ways_maker *maker, bool packed,
                                                    kiln_ways *list);

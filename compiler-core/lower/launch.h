@@ -1,8 +1,8 @@
-/* What a device with launches runs: a lowered program cut into grids of groups of threads.
+/* Launches: a lowered program cut into grids of groups of threads, for devices that run them.
  *
  * A target whose lowering list has the pass `launches` gets programs of this form, and code
- * generators take them apart by the descriptions below. The root is a sequence of launches, with
- * ALLOCs of device memory around those that share a temp:
+ * generators use the descriptions below. The root is a sequence of launches, with ALLOCs of device
+ * memory around those that share a temp:
  *
  *     alloc t:                            GLOBAL: device memory between launches
  *       bind(block.y) by in 2:            grid loops, outermost first, none or up to three
@@ -13,16 +13,16 @@
  *                 alloc acc:              LOCAL or REGISTER: one copy per thread
  *                   for k in 4:
  *                     a.read[...] = ...
- *                     barrier             reached by all threads of the group or by none
+ *                     barrier             reached by all threads of the group or none
  *                     acc[...] = ...
  *                     barrier
  *       for i in 3: ...                   a nest without bound loops: one group of one thread
  *
- * Launches run one after another in program order, and each sees all that those before it wrote.
- * Groups of one launch run in any order and at once; nothing orders them. Threads of a group run in
- * any order and at once from barrier to barrier. What is written before a barrier is seen by all
- * threads of the group behind it, in shared and in global memory. Loops bound to axes start at 0
- * and run up to the launch's own extents: statements for fewer threads stand under an if.
+ * Launches run one after another in program order, and each sees all writes of those before it.
+ * Groups of one launch run concurrently in any order. Threads of a group run concurrently in any
+ * order from barrier to barrier. Writes before a barrier are visible to all threads of the group
+ * behind it, in shared and in global memory. Loops bound to axes start at 0 and run up to the
+ * launch's extents: statements for fewer threads need an if.
  *
  * Used by code generators and by the builder, which copies the list into the manifest. */
 #ifndef KILN_COMPILER_CORE_LOWER_LAUNCH_H
@@ -37,7 +37,7 @@
 #define KILN_TOKEN_PLACE_BYTES 8 /* of shared memory, for each place of a queue */
 #define KILN_LAUNCHES_MAX (KILN_MANIFEST_LAUNCHES_MAX / 2) /* of one program */
 
-/* A temp at its place: in device scratch, in a group's shared memory or in a thread's own. */
+/* The place of a temp: in device scratch, in a group's shared memory or in a thread's memory. */
 typedef struct kiln_launch_temp {
     kiln_buffer buffer;
     uint64_t offset; /* bytes; a multiple of kiln_buffer_alignment */
@@ -47,12 +47,13 @@ typedef struct kiln_launch_temp {
 /* One launch. Pointers are in the lowering's arena. */
 typedef struct kiln_launch {
     kiln_str entry;  /* name of its function, unique in the artefact: "run_0", "prepare_1" */
-    kiln_stmt nest;  /* in the lowered program: outermost grid loop, or what stands in its place */
-    kiln_stmt group; /* what each group runs: the first statement inside the grid loops */
-    kiln_stmt body;  /* what each thread runs: the first statement inside the thread loops */
+    kiln_stmt nest;  /* in the lowered program: outermost grid loop, or the statement in its
+                      * place */
+    kiln_stmt group; /* body of a group: the first statement inside the grid loops */
+    kiln_stmt body;  /* body of a thread: the first statement inside the thread loops */
     uint32_t grid_size[KILN_LAUNCH_DIMS];  /* groups in x, y, z; at least 1 */
     uint32_t group_size[KILN_LAUNCH_DIMS]; /* threads in x, y, z; at least 1 */
-    uint32_t resident;                     /* groups that are to fit on a unit; 0: as it comes */
+    uint32_t resident;                     /* groups that must fit on a unit; 0: no requirement */
     kiln_var grid_var[KILN_LAUNCH_DIMS], group_var[KILN_LAUNCH_DIMS]; /* 0: no loop, size 1 */
     uint32_t barrier_count; /* statements; 0: threads need not run in step */
     /* Places of each queue of tokens, 0: there are none. Queue by queue, full ones first, each has
@@ -65,12 +66,12 @@ typedef struct kiln_launch {
     uint64_t local_bytes; /* of one thread: local[] from 0; REGISTER buffers take none */
     uint32_t local_count;
     kiln_launch_temp *local;
-    /* Where `local` lies in device scratch instead, for each group a part of `own_bytes` from
-     * `own_offset` on, in the order of groups, x first. A processor that stands for a device has
-     * the thread's memory on a stack; only groups of one thread have this. 0: it does not. */
+    /* If not 0, `local` lies in device scratch instead: each group has `own_bytes`, from
+     * `own_offset` on, in the order of groups, x first. For groups of one thread only, on
+     * processors that act as a device, where a thread's memory would lie on a stack. */
     uint64_t own_offset, own_bytes;
-    /* What its entry takes: the program's arguments that it touches, in table order, and behind
-     * them the device scratch where it touches that. */
+    /* Arguments of its entry: the program's arguments that it touches, in table order, then the
+     * device scratch if it touches that. */
     uint32_t arg_count;
     kiln_buffer *arg;
     bool uses_scratch;
@@ -86,8 +87,8 @@ typedef struct kiln_launches {
 } kiln_launches;
 
 /* Describes the launches of a lowered program; `prefix` is "run" or "prepare". Shared temps lie
- * where the pass `shared` has put them, some on the same bytes; all other temps have bytes of their
- * own. A program that does nothing is one launch of one thread that does nothing.
+ * where the pass `shared` put them and may overlap; all other temps have their own bytes. An empty
+ * program is one launch of one thread that does nothing.
  *
  * ILLEGAL_SCHEDULE    the program does not have the form above, or a launch exceeds a limit of the
  *                     target: threads of a group, shared bytes. The note names loop or buffer,

@@ -1,36 +1,34 @@
-/* From a scheduled loop program to what code generators take: two programs without blocks. Passes
- * are in lower.def, in order, each in the lists of the targets that need it; `kiln explain --stage
- * loops` can stop after any of them.
+/* From a scheduled loop program to the input of code generators: two programs without blocks.
+ * Passes are in lower.def, in order, each in the lists of the targets that need it; `kiln explain
+ * --stage loops` can stop after any of them.
  *
- * - supported: what the list does not implement is refused
+ * - supported: programs that the list does not implement are refused
  * - split_prepare: root-level blocks that depend on constants only go to the prepare program; their
  *   buffers become PACKED arguments
  * - intrinsics: tensor intrinsics that the target lacks are refused
  * - threads: parallel loops become serial where kernels get one thread, and in the prepare program
  * - blocks: they become stores, inits and ifs over loop variables
  * - simplify: indices, conditions, loops of extent 1
- * - skip: sums ask for what would make their term zero, products with a padding, before they add it
+ * - skip: sums do not add products with the zeros of a padding
  * - vthread: loops over virtual threads move inwards and are unrolled; for accelerator cores,
- * around a step of each thread at a time
+ *   around a step of each thread at a time
  * - items: parallel loops at the root become groups of one work item
- * - launches: root statements are launches; temps get the scope of what shares them
- * - crossthread: parts of a reduction that threads have made are summed by these threads
- * - pipeline: what iterations fetch into shared temps is begun an iteration ahead, or by threads
- *   of their own
- * - barriers: as few between thread nests as keep the order
+ * - launches: root statements become launches; temps get the scope of the threads that share them
+ * - crossthread: partial sums of a reduction are added up by the threads that made them
+ * - pipeline: fetches into shared temps begin an iteration ahead, or are done by extra threads
+ * - barriers: inserts the fewest between thread nests that keep the order
  * - unify: the thread nests of a launch become one
  * - place: each temp is allocated around all its accesses and compacted to the region that one
  *   execution of that scope touches
- * - unswitch: conditions that do not change in a loop are asked before it
+ * - unswitch: conditions that do not change in a loop move before it
  * - partition: loops split where a predicate changes, so that full tiles carry no predicate
  * - vectors: vectorized loops are cut to whole hardware vectors and a masked rest
- * - unroll: nothing is copied here: UNROLL loops stay for the emitter; those above a size limit
- *   become serial
+ * - unroll: UNROLL loops above a size limit become serial; the emitter copies the others
  * - registers: every REGISTER buffer is indexed by constants once unrolled; counts the vector
  *   registers, or registers of a thread, that live at once against the target
- * - copies: stores of pipelines with more than two stages become copies that land later
- * - shared: shared temps get places in the memory of their group; those that are not alive together
- *   may have the same bytes
+ * - copies: stores of pipelines with more than two stages become asynchronous copies
+ * - shared: shared temps get places in the memory of their group; those that do not live together
+ *   may overlap
  */
 #ifndef KILN_COMPILER_CORE_LOWER_LOWER_H
 #define KILN_COMPILER_CORE_LOWER_LOWER_H
@@ -40,7 +38,7 @@
 #include "compiler-core/ir/ir.h"
 #include "compiler-core/lower/launch.h"
 
-/* Iterations of a vectorized loop that lowering leaves; longer loops are cut into such pieces. */
+/* Most iterations of a vectorized loop after lowering; longer loops are cut. */
 #define KILN_LOWER_LANES_MAX 64
 
 /* The passes of a kind of targets; numbers are bits of lower.def's column. */
@@ -60,10 +58,10 @@ typedef struct kiln_lowered {
     struct {
         kiln_str name;
         kiln_buffer in_scheduled;
-        kiln_buffer in_prepare, in_run; /* 0: that program does not touch it */
+        kiln_buffer in_prepare, in_run; /* 0: the program does not use the argument */
     } arg[KILN_MANIFEST_ARGS_MAX];
-    uint32_t registers; /* of the widest region: vectors, or of a thread, 4 bytes each */
-    bool has_launches;  /* of the lists GRID, ITEMS and CORE: of the last one there is one launch */
+    uint32_t registers; /* of the region with most: vectors, or 4-byte registers of a thread */
+    bool has_launches;  /* true for the lists GRID, ITEMS and CORE; CORE has one launch */
     kiln_launches run_launches, prepare_launches;
 } kiln_lowered;
 

@@ -1,5 +1,5 @@
-/* Private to lower/: the two passes' halves of pipelines, those whose threads fetch for themselves
- * (pipeline.c) and those that have a producer (producer.c). */
+/* Private to lower/: shared by pipelines whose threads fetch their own data (pipeline.c) and
+ * pipelines with a producer (producer.c). */
 #ifndef KILN_COMPILER_CORE_LOWER_PIPELINE_H
 #define KILN_COMPILER_CORE_LOWER_PIPELINE_H
 
@@ -20,7 +20,7 @@ typedef struct kiln_pipelining {
 
 /* The loop's variable, counted from 0. */
 kiln_expr kiln_pipeline_number(kiln_program *p, kiln_stmt loop);
-/* Gives staged temps a dimension of that many slots, which iterations of that number use in turn.
+/* Gives staged temps a dimension of `slots`, which iteration `number` indexes modulo their count.
  * ILLEGAL_SCHEDULE: one has no dimension left. */
 KILN_MUST_USE kiln_status kiln_pipeline_expand(kiln_pipelining *l, int64_t slots, kiln_expr number);
 /* Marks the stores below that may become copies of the token, and counts them. */
@@ -31,8 +31,8 @@ void kiln_pipeline_append(kiln_program *p, kiln_stmt to, const kiln_stmt *part, 
 
 /* ---- producer.c ------------------------------------------------------------------------------ */
 
-/* Puts in the loop's place one whose fetches are carried out by threads of their own, `stages`
- * iterations ahead at most. ILLEGAL_SCHEDULE: it cannot be; with the loop and why. */
+/* Replaces the loop by one whose fetches are done by extra threads, at most `stages` iterations
+ * ahead. ILLEGAL_SCHEDULE: not possible; names the loop and the reason. */
 KILN_MUST_USE kiln_status kiln_pipeline_by_producer(kiln_pipelining *l, int64_t stages);
 
 #endif

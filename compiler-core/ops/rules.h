@@ -1,4 +1,4 @@
-/* What the definitions of operators see: contexts, helpers, and the functions that ops.def names.
+/* Shared by the definitions of operators: contexts, helpers, and the functions that ops.def names.
  * Private to compiler-core/ops. */
 #ifndef KILN_COMPILER_CORE_OPS_RULES_H
 #define KILN_COMPILER_CORE_OPS_RULES_H
@@ -17,8 +17,8 @@ bool kiln_node_has(const kiln_node_info *node, const char *name);
 const int64_t *kiln_node_ints(const kiln_node_info *node, const char *name, uint32_t *out_count);
 const double *kiln_node_floats(const kiln_node_info *node, const char *name, uint32_t *out_count);
 
-/* The integers that a quantize_linear with results of `dtype` cuts to: those of its `bits`, or all
- * of the type. */
+/* The range that a quantize_linear with results of `dtype` clamps to: that of its `bits`, or of the
+ * type. */
 void kiln_quantize_range(const kiln_node_info *node, kiln_dtype dtype, int64_t *out_low,
                          int64_t *out_high);
 
@@ -38,12 +38,12 @@ static inline const kiln_value_info *kiln_node_input(const kiln_graph *graph,
 static inline const kiln_value_info *kiln_infer_input(const kiln_infer *infer, uint32_t index) {
     return kiln_node_input(infer->graph, infer->node, index);
 }
-/* Whether a tensor may have so many dimensions; UNIMPLEMENTED: of the result. */
+/* Checks that a tensor can have `rank` dimensions; UNIMPLEMENTED: the result cannot. */
 KILN_MUST_USE kiln_status kiln_infer_check_rank(uint32_t rank);
 /* Dimension number `axis` (may be negative) of `rank`; INVALID_ARGUMENT naming the attribute. */
 KILN_MUST_USE kiln_status kiln_axis_resolve(int64_t axis, uint32_t rank, const char *name,
                                             uint32_t *out_axis);
-/* Item `index` of a list of dimensions (NULL: 0, 1, ...), which names none of `*seen` again. */
+/* Item `index` of a list of dimensions (NULL: 0, 1, ...), which must not be in `*seen` yet. */
 KILN_MUST_USE kiln_status kiln_axis_take(const int64_t *axes, uint32_t index, uint32_t rank,
                                          const char *name, uint32_t *seen, uint32_t *out_axis);
 /* Attribute `axis` as a dimension of input 0. */
@@ -72,33 +72,33 @@ kiln_program *kiln_node_program(const kiln_graph *graph, kiln_node node, kiln_ar
 /* A block under construction: iterators of the spatial dimensions, then of the reduced ones. */
 typedef struct kiln_te_block {
     kiln_block id;
-    kiln_buffer to; /* what it computes; 0: said when it is stored */
+    kiln_buffer to; /* the buffer that it computes; 0: given with the store */
     uint32_t rank;
     kiln_expr i[KILN_BLOCK_ITERS_MAX];
 } kiln_te_block;
 
-/* Of an input that is given, and whether it is. */
+/* The shape of an input that is given, and whether it is given. */
 const kiln_shape *kiln_te_in_shape(const kiln_te *te, uint32_t input);
 kiln_dtype kiln_te_in_dtype(const kiln_te *te, uint32_t input);
 bool kiln_te_has(const kiln_te *te, uint32_t input);
-/* Of output 0, wanted or not. */
+/* The shape of output 0, even if the output is unused. */
 const kiln_shape *kiln_te_out_shape(const kiln_te *te);
 /* Attribute `axis` as a dimension of input 0. */
 uint32_t kiln_te_axis(const kiln_te *te);
 /* The dtype that arithmetic on `dtype` is done in: halves in f32. */
 kiln_dtype kiln_te_compute_dtype(kiln_dtype dtype);
-/* That of input 0, and of output 0. */
+/* The compute dtype of input 0, and of output 0. */
 kiln_dtype kiln_te_wide(const kiln_te *te);
 kiln_dtype kiln_te_out_wide(const kiln_te *te);
 
 /* A block named after the operator plus `suffix` with one spatial iterator per dimension of
  * `shape`. */
 kiln_te_block kiln_te_block_begin(kiln_te *te, const char *suffix, const kiln_shape *shape);
-/* The same over output 0, and over a new temp of that name, which the block computes. */
+/* The same for output 0, and for a new temp of that name, which the block computes. */
 kiln_te_block kiln_te_output_begin(kiln_te *te, const char *suffix);
 kiln_te_block kiln_te_temp_begin(kiln_te *te, const char *suffix, kiln_dtype dtype,
                                  const kiln_shape *shape);
-/* One without iterators that computes `to`. */
+/* A block without iterators that computes `to`. */
 kiln_te_block kiln_te_block_for(kiln_te *te, kiln_buffer to);
 /* Another iterator; reduce ones are kept in `i` as well. */
 kiln_expr kiln_te_block_axis(kiln_te *te, kiln_te_block *block, const char *name, int64_t extent,
@@ -114,7 +114,7 @@ kiln_expr kiln_te_load(kiln_te *te, uint32_t input, const kiln_expr *index);
 /* Element of an input broadcast (aligned right) to `rank` dimensions with indices `i`; compute
  * dtype. */
 kiln_expr kiln_te_load_broadcast(kiln_te *te, uint32_t input, const kiln_expr *i, uint32_t rank);
-/* The one element of an input as `dtype`. */
+/* The only element of an input as `dtype`. */
 kiln_expr kiln_te_load_scalar(kiln_te *te, uint32_t input, kiln_dtype dtype);
 /* Element of any buffer in its compute dtype; `index` has the buffer's rank. */
 kiln_expr kiln_te_at(kiln_te *te, kiln_buffer buffer, const kiln_expr *index);
@@ -127,8 +127,8 @@ kiln_buffer kiln_te_temp(kiln_te *te, const char *suffix, kiln_dtype dtype,
 void kiln_te_put(kiln_te *te, const kiln_te_block *block, kiln_expr value);
 void kiln_te_combine(kiln_te *te, const kiln_te_block *block, kiln_combiner combiner,
                      kiln_expr value);
-/* Where sums are kept: output 0 itself, or a temp in its compute dtype where that is another one or
- * `apart`. What is in a temp goes to output 0 in the end: kiln_te_round, if nothing else does it.
+/* The buffer for sums: output 0 itself, or a temp in its compute dtype if that differs or with
+ * `apart`. A temp must be stored to output 0 in the end: by kiln_te_round, if nothing else does it.
  */
 kiln_buffer kiln_te_sums(kiln_te *te, bool apart);
 void kiln_te_round(kiln_te *te, kiln_buffer sums);
@@ -157,20 +157,20 @@ typedef struct kiln_te_reduced {
     uint32_t mask;
 } kiln_te_reduced;
 kiln_te_reduced kiln_te_reduce(kiln_te *te, const char *suffix, kiln_te_reduction reduction);
-/* The same into output 0, whose reduced dimensions are 1 with `keep` and dropped without. Something
- * is reduced. */
+/* The same into output 0, whose reduced dimensions are 1 with `keep` and dropped without. At least
+ * one dimension is reduced. */
 void kiln_te_reduce_output(kiln_te *te, kiln_te_reduction reduction, bool keep);
 /* Its element for element `i` of the operand: reduced dimensions read index 0. */
 kiln_expr kiln_te_reduced_at(kiln_te *te, const kiln_te_reduced *reduced, const kiln_expr *i);
 /* Number of elements that are reduced to one. */
 double kiln_shape_count_of(const kiln_shape *shape, uint32_t mask);
-/* What one element of a result is interpolated from along one dimension of input 0. */
+/* The elements along one dimension of input 0 from which a result element is interpolated. */
 #define KILN_TAPS_MAX 32
 typedef struct kiln_taps {
     uint32_t count;
     kiln_expr index[KILN_TAPS_MAX], weight[KILN_TAPS_MAX]; /* weight 0: 1 */
 } kiln_taps;
-/* Sum over the taps of dimensions d.., those before being chosen in `index` already. */
+/* Sum over the taps of dimensions d.. ; `index` fixes those before d. */
 kiln_expr kiln_te_sum_taps(kiln_te *te, const kiln_taps *t, uint32_t d, uint32_t rank,
                            kiln_expr *index);
 /* Keys' cubic convolution with coefficient `a` at distance `t` >= 0: the piece below 1 (`inner`),
@@ -220,7 +220,7 @@ kiln_expr kiln_index_inside(kiln_te *te, kiln_expr i, int64_t low, int64_t high)
 /* i, or the nearest index of a dimension of `extent`. */
 kiln_expr kiln_index_clamp(kiln_te *te, kiln_expr i, int64_t extent);
 /* An integer element as an index into a dimension of `extent`: negatives count from the end, and
- * whatever is out of range is clamped, so that no data can make a kernel read outside. */
+ * values out of range are clamped, so that no data makes a kernel read outside. */
 kiln_expr kiln_index_from(kiln_te *te, kiln_expr value, int64_t extent);
 
 /* ---- windows (conv, pooling) ----------------------------------------------------------------- */
@@ -243,17 +243,17 @@ kiln_buffer kiln_te_pad_window(kiln_te *te, const kiln_sliding_window *window, k
 kiln_expr kiln_te_read_window(kiln_te *te, kiln_buffer padded, const kiln_expr *index);
 
 /* ---- sums of products of bytes (op_bytes.c) -------------------------------------------------- */
-/* Sums over (x - zero) * w of constant signed bytes w are taken apart into a sum of products of
- * bytes, which processors have instructions for, and what needs no element of x:
+/* Sums over (x - zero) * w with constant signed bytes w are split into a sum of products of bytes,
+ * for which processors have instructions, and a term without x:
  *
  *     sum (x - zero) * w  =  sum x * w  -  zero * sum w
  *
  * Exact, as integers wrap. Inputs: 0 is x, 1 is w, 2 the zero point. */
 typedef struct kiln_te_bytes {
-    bool applies;           /* false: the operator is written as it stands */
-    kiln_expr zero;         /* an i32; 0: none, and nothing is to be taken off */
+    bool applies;           /* false: the operator is not split */
+    kiln_expr zero;         /* an i32; 0: none, and nothing is subtracted */
     const int *dim_of;      /* [rank of w] */
-    kiln_buffer of_weights; /* sum w, times the zero point where that is known */
+    kiln_buffer of_weights; /* sum w, times the zero point if that is known */
 } kiln_te_bytes;
 /* Also sums up w, where that is needed. `dim_of`: per dimension of w the dimension of the output
  * that has the same index; -1: it is summed up. */
@@ -262,7 +262,7 @@ kiln_te_bytes kiln_te_bytes_begin(kiln_te *te, const int *dim_of);
 void kiln_te_bytes_finish(kiln_te *te, const kiln_te_bytes *bytes, kiln_buffer sums);
 
 /* ---- order (op_sort.c) ----------------------------------------------------------------------- */
-/* The first `wanted` elements along a dimension; of equals, the earlier ones come first. */
+/* The first `wanted` elements along a dimension in order; equal elements keep their order. */
 typedef struct kiln_te_order {
     kiln_shape shape;
     uint32_t axis;
@@ -270,20 +270,22 @@ typedef struct kiln_te_order {
     bool largest;
     kiln_buffer keys; /* what is compared, of `shape`; 0: input 0 */
 } kiln_te_order;
-/* A step of a bisection takes as long as so many comparisons on all lanes. */
+/* Cost of a bisection step, in comparisons on all lanes. */
 #define KILN_BISECTION_STEP 16
 /* Comparisons for each element of a dimension, which has some, if runs are merged. */
 int64_t kiln_te_order_steps(const kiln_te_order *order);
-/* A temp of their positions. Of more than one element, some are wanted. */
+/* A temp of their positions. The dimension has more than one element, and `wanted` is not 0. */
 kiln_buffer kiln_te_order_merge(kiln_te *te, const kiln_te_order *order);
 
-/* Dimensions that softmax and its kin combine: one, or with `flatten` all from `axis` on. */
+/* Dimensions that softmax and related operators combine: one, or with `flatten` all from `axis`
+ * on. */
 uint32_t kiln_te_softmax_mask(const kiln_te *te);
-/* Input `input` of a convolution, if given, holds one number per output channel. */
+/* Checks that input `input` of a convolution, if given, holds one number per output channel. */
 KILN_MUST_USE kiln_status kiln_conv_check_bias(const kiln_infer *infer, uint32_t input,
                                                int64_t channels);
 
-/* ---- what ops.def names ---------------------------------------------------------------------- */
+/* ---- functions named in ops.def
+ * ---------------------------------------------------------------------- */
 #define X(id, name, least, most, results, dtypes, attrs, rule, te, element) \
     KILN_MUST_USE kiln_status kiln_rule_##rule(kiln_infer *infer);          \
     void kiln_te_##te(kiln_te *context);                                    \

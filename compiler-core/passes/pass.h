@@ -17,7 +17,7 @@ typedef struct kiln_pass_info {
     const char *doc;
 } kiln_pass_info;
 
-/* The row of a pass, and the pass of a name; false: there is none. */
+/* The row of a pass, and the pass with a name; false: there is none. */
 const kiln_pass_info *kiln_pass_get(kiln_pass pass);
 bool kiln_pass_find(kiln_str name, kiln_pass *out_pass);
 
@@ -26,7 +26,8 @@ KILN_MUST_USE kiln_status kiln_pass_run(kiln_pass pass, kiln_graph *graph);
 /* Runs every pass up to and including the one named `last`; an empty name runs all.
  * INVALID_ARGUMENT: no pass of that name; the note lists them. */
 KILN_MUST_USE kiln_status kiln_passes_run(kiln_graph *graph, kiln_str last);
-/* All but those whose bit (1 << kiln_pass) is set: what each is worth can be measured. */
+/* Runs all passes except those whose bit (1 << kiln_pass) is set, to measure the benefit of
+ * each. */
 KILN_MUST_USE kiln_status kiln_passes_run_without(kiln_graph *graph, uint32_t without);
 
 #endif

@@ -1,4 +1,4 @@
-/* The passes that passes.def names, and what they share. Private to this folder. */
+/* The passes in passes.def, and functions that they share. Private to this folder. */
 #ifndef KILN_COMPILER_CORE_PASSES_REWRITE_H
 #define KILN_COMPILER_CORE_PASSES_REWRITE_H
 
@@ -17,17 +17,18 @@ typedef struct kiln_sweep {
     bool changed;
 } kiln_sweep;
 
-/* Looks at a node whose operands were looked through already. May change nodes and add two
- * constants; returns the value that stands for its first result, and then the node goes, or 0. */
+/* Visits a node after its operands. May change nodes and add two constants; returns a value that
+ * replaces its first result, and then the node is removed, or 0. */
 typedef kiln_value (*kiln_look)(kiln_sweep *sweep, kiln_node node);
 
-/* Calls `look` for every node in order, and lets readers follow. A value that stands for an output
- * of the graph takes its name over; one that cannot (a graph input, a constant, another output)
- * does not stand for it, and the node stays. Returns whether anything changed. Cost: O(nodes). */
+/* Calls `look` for every node in order, and redirects readers. A value that replaces an output of
+ * the graph takes over its name; a value that cannot be renamed (a graph input, a constant, another
+ * output) does not replace it, and the node stays. Returns whether anything changed. Cost:
+ * O(nodes). */
 bool kiln_graph_sweep(kiln_graph *graph, kiln_look look, void *context);
-/* Input `index` of `node` reads `value` from now on. */
+/* Makes input `index` of `node` read `value`. */
 void kiln_sweep_set_input(kiln_sweep *sweep, kiln_node node, uint32_t index, kiln_value value);
-/* Whether a value has one reader only. */
+/* Whether a value has exactly one reader. */
 bool kiln_sweep_reads_alone(const kiln_sweep *sweep, kiln_value value);
 
 /* ---- simplify -------------------------------------------------------------------------------- */

@@ -1,18 +1,18 @@
-/* Tiles of instructions of warps and of warp groups: what gpu_warp.c, gpu_warp_nest.c and
- * gpu_warp_sizes.c share. Private to rules/. */
+/* Tiles of instructions of warps and of warp groups: shared by gpu_warp.c, gpu_warp_nest.c and
+ * gpu_warp_sizes.c. Private to rules/. */
 #ifndef KILN_COMPILER_CORE_RULES_GPU_WARP_H
 #define KILN_COMPILER_CORE_RULES_GPU_WARP_H
 
 #include "compiler-core/ir/intrinsic.h"
 #include "compiler-core/rules/gpu.h"
 
-/* Columns of the table of tiles: warps and pieces along each iterator, and of what the units of an
- * operand exchange whose columns lie behind one another: ways, and rows between exchanges. Of warp
- * groups: groups in place of warps, and eights of the instruction's columns as pieces along them.
+/* Columns of the table of tiles: warps and pieces along each iterator, and the swizzle (ways, and
+ * rows between exchanges) of an operand with contiguous columns. For warp groups: groups instead of
+ * warps, and eights of the instruction's columns as pieces along them.
  */
 enum { KILN_GPU_WARP_WAYS = 2 * KILN_GPU_TILED_MAX, KILN_GPU_WARP_STEP, KILN_GPU_WARP_COLUMNS };
-/* Columns of the table of steps: a block of k, ways and rows as above of operands whose steps lie
- * behind one another, stages of the pipeline, whether threads of their own fetch for it. */
+/* Columns of the table of steps: a block of k, the swizzle as above of operands with contiguous
+ * steps, stages of the pipeline, whether extra threads fetch for it. */
 enum {
     KILN_GPU_WARP_BLOCK,
     KILN_GPU_WARP_K_WAYS,
@@ -22,23 +22,23 @@ enum {
     KILN_GPU_WARP_STEP_COLUMNS
 };
 #define KILN_GPU_WARP_STEPS_MAX 16
-#define KILN_GPU_WARP_UNIT_BYTES 16 /* that ldmatrix reads of a row */
+#define KILN_GPU_WARP_UNIT_BYTES 16 /* bytes of a row that ldmatrix reads */
 
 typedef struct kiln_gpu_warp_tiling {
-    kiln_gpu_tiling t; /* rows: threads are warps, points what a warp has of an iterator */
+    kiln_gpu_tiling t; /* rows: threads are warps, points a warp's part of an iterator */
     const kiln_intrinsic *mma;
-    int64_t unit[KILN_GPU_TILED_MAX];   /* what an instruction, or a piece, takes of an iterator */
+    int64_t unit[KILN_GPU_TILED_MAX];   /* iterations that an instruction, or a piece, takes */
     int k_dim[KILN_GPU_COPIES_MAX];     /* of the operand, along k */
     int tile_dim[KILN_GPU_COPIES_MAX];  /* the same along rows, or columns */
-    bool k_inside[KILN_GPU_COPIES_MAX]; /* steps lie behind one another in shared memory, */
-    bool lies_so[KILN_GPU_COPIES_MAX];  /* as they do, or columns, in the operand */
-    bool packed[KILN_GPU_COPIES_MAX];   /* a constant that is packed so first */
-    bool gathered[KILN_GPU_COPIES_MAX]; /* by a block that writes it where the group keeps it */
-    bool slides[KILN_GPU_COPIES_MAX];   /* read by windows: rows apart, no units exchanged */
-    bool stretches;  /* of warp groups: columns lie behind one another, 64 in a row */
-    double cycles;   /* of the preferred tile and steps, about, */
-    double resident; /* and groups of them on a unit at once */
-    double turns;    /* that its groups wait beside, for single loads of long copies */
+    bool k_inside[KILN_GPU_COPIES_MAX]; /* steps are contiguous in shared memory, */
+    bool lies_so[KILN_GPU_COPIES_MAX];  /* the operand in memory has the same order */
+    bool packed[KILN_GPU_COPIES_MAX];   /* a constant that is packed in this order first */
+    bool gathered[KILN_GPU_COPIES_MAX]; /* by a block that writes it to the group's shared memory */
+    bool slides[KILN_GPU_COPIES_MAX];   /* read by windows: rows are padded, units not swizzled */
+    bool stretches;                     /* of warp groups: columns are contiguous, 64 in a row */
+    double cycles;                      /* estimated for the preferred tile and steps, */
+    double resident;                    /* and groups of them on a unit at once */
+    double turns; /* stretches in which its groups wait for single loads of long copies */
     uint32_t step_count, preferred_step;
     int64_t step[KILN_GPU_WARP_STEPS_MAX][KILN_GPU_WARP_STEP_COLUMNS];
 } kiln_gpu_warp_tiling;
@@ -47,16 +47,18 @@ static inline bool kiln_gpu_warp_is_grouped(const kiln_gpu_warp_tiling *w) {
     return w->mma->owner == KILN_INTRINSIC_GROUP;
 }
 
-/* gpu_warp_sizes.c: tables of tiles (t.row) and of steps, all of which go together within the
- * limits, and how wide the operands are fetched. NULL, or the limit that leaves none. */
+/* gpu_warp_sizes.c: chooses tables of tiles (t.row) and of steps, all pairs of which are within the
+ * limits, and the width of fetches. NULL, or the limit that no pair meets. */
 const char *kiln_gpu_warp_choose_sizes(kiln_gpu_warp_tiling *w);
-/* Steps that a block has a multiple of: an instruction's, for warp groups a row of shared memory.
+/* The number of steps in a block is a multiple of this: an instruction's steps, for warp groups a
+ * row of shared memory.
  */
 int64_t kiln_gpu_warp_unit_steps(const kiln_intrinsic *in);
 /* Ways and rows between exchanges for which eight rows of 16 bytes lie in different banks. */
 void kiln_gpu_warp_exchange(int64_t row_bytes, int64_t *out_ways, int64_t *out_step);
 
-/* gpu_warp_nest.c: the nest of one product, whose sizes are chosen. NULL, or why there is none. */
+/* gpu_warp_nest.c: makes the nest of one product after its sizes are chosen. NULL, or why there is
+ * none. */
 const char *kiln_gpu_warp_block(kiln_gpu_warp_tiling *w);
 
 #endif

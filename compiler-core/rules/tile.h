@@ -1,25 +1,26 @@
 /* The rule "tile": one large reduction, in a tile of registers. Convolutions, matrix products,
- * pooling and depthwise convolutions are all told apart by access patterns only.
+ * pooling and depthwise convolutions are distinguished by access patterns only.
  *
- * What it makes (measured to reach library speed): lanes of a vector run over an output iterator v
- * that one operand ("weights") is packed along, or that all operands share. A tile of mh x mw
+ * Its schedule (measured to reach library speed): lanes of a vector run over an output iterator v
+ * along which one operand ("weights") is packed, or which all operands share. A tile of mh x mw
  * output points times several vectors accumulates in registers over the whole reduction. Weights
  * are packed in the order in which they are read; inputs and outputs are blocked so that lanes and
- * steps of the reduction lie behind one another.
+ * steps of the reduction are contiguous.
  *
- * rule_tile.c calls the parts below in the order in which they stand here. Private to rules/. */
+ * rule_tile.c calls the functions below in this order. Private to rules/. */
 #ifndef KILN_COMPILER_CORE_RULES_TILE_H
 #define KILN_COMPILER_CORE_RULES_TILE_H
 
 #include "compiler-core/rules/rules.h"
 
-/* X(NAME, field, text): what its sketches differ by; the first is bit 0 of a rule's options.
+/* X(NAME, field, text): options of its sketches; the first is bit 0 of a rule's options.
  *
- * vectors_innermost  all vectors of one place come before the next place, instead of the reverse
+ * vectors_innermost  all vectors of one point come before the next point, instead of the reverse
  *
  * taps_outside       blocks of k run inside of the reduction's other loops, instead of around them
  *
- * copy_elsewhere     the padded copy of the data is made where it is not preferred (tile_pad.c)
+ * copy_elsewhere     the padded copy of the data is made at the place that is not preferred
+ *                    (tile_pad.c)
  *
  * whole              the reduction is not cut into parts where its weights exceed the second cache
  *
@@ -27,15 +28,14 @@
  *
  * no_tiles           no tensor intrinsic on tiles of a matrix unit is used where there is one
  *
- * padded_copy        the data is copied with its padding, where lowering could leave that out
+ * padded_copy        the data is copied with its padding, even if lowering could avoid the copy
  *
- * apart              transforms around the reduction are nests of their own, not in groups with it
+ * apart              transforms around the reduction have their own nests, not groups with it
  *                    (tile_group.c)
  *
- * other_shares       threads share what is inside of groups where they would share the groups, and
- *                    the reverse
+ * other_shares       threads share the loops inside of groups instead of the groups, or the reverse
  *
- * packed             weights are packed where an instruction could take them as they lie */
+ * packed             weights are packed even if an instruction could take them unpacked */
 #define KILN_TILE_OPTIONS(X)                                     \
     X(VECTORS_INNERMOST, vectors_innermost, "vectors innermost") \
     X(TAPS_OUTSIDE, taps_outside, "taps outside")                \
@@ -64,17 +64,19 @@ typedef struct kiln_tiling {
     kiln_sched *s;
     kiln_tile_options options;
     kiln_block block; /* the reduction */
-    int given_v;      /* what v must be, or -1 */
-    /* rule_stack.c: in a loop of its reader. Its loops may run over a part of its iterators. */
+    int given_v;      /* required v, or -1 */
+    /* rule_stack.c: placed in a loop of its reader. Its loops may run over a part of its
+     * iterators. */
     bool within;
-    /* The same: earlier reductions are computed in its rounds of rows, which come first then. */
+    /* rule_stack.c: earlier reductions are computed in its rounds of rows, which are outermost
+     * then. */
     bool carries;
-    int64_t rounds; /* with `carries`: how many, preferably */
+    int64_t rounds; /* with `carries`: preferred number of rounds */
 
     /* tile_roles.c. Iterators of the block, or -1. */
     kiln_pattern pattern;
     int weights, data; /* positions in pattern.from, or -1 */
-    int v;             /* lanes run over it */
+    int v;             /* the iterator of the lanes */
     int mh, mw;        /* rows and columns of the tile */
     int k;             /* reduced in blocks */
     int tap;           /* slides over the columns, where data is loaded as vectors */
@@ -82,18 +84,19 @@ typedef struct kiln_tiling {
     uint32_t planes;   /* bit i: iterator i runs over the planes of bits of one operand */
     int64_t lanes;
     bool packs; /* v belongs to `weights` alone: broadcast data, packed weights */
-    /* Takes a vector of weights and as many steps of k, or of the tap where all operands share the
-     * lanes; NULL: none. */
+    /* The tensor intrinsic: takes a vector of weights and several steps of k, or of the tap where
+     * all operands share the lanes; NULL: none. */
     const kiln_intrinsic *dot;
-    int64_t dot_steps; /* how many it takes here: 1 without one */
+    int64_t dot_steps; /* its steps here; 1 without an intrinsic */
     kiln_block stored; /* in tiles: the block that copies them to memory */
 
     /* tile_sizes.c. */
-    /* (points of mh, of mw, vectors of v); of mw whole rows of `dot`; in tiles also the rows of one
+    /* (points of mh, of mw, vectors of v); points of mw are whole rows of `dot`; in tiles also the
+     * rows of one
      */
     kiln_sched_sample tile;
     /* (block of k, unrolled steps, lanes of the padded copy); with `dot` also the block in words of
-     * steps that lie behind one another. */
+     * consecutive steps. */
     kiln_sched_sample steps;
 
     /* tile_nest.c. None for iterators that are -1. */
@@ -102,36 +105,36 @@ typedef struct kiln_tiling {
     kiln_sched_loop k_blocks, k_steps, k_unrolled; /* of k, from the outside */
     kiln_sched_loop row_tap_loop, tap_loop;
     kiln_sched_loop dot_loop; /* of k or of the tap, inside of them: the steps of `dot` */
-    kiln_sched_loop dot_rows; /* of mw, around the lanes: the rows of `dot`, where it has several */
+    kiln_sched_loop dot_rows; /* of mw, around the lanes: the rows of `dot`, if it has several */
     kiln_sched_loop round;    /* with `carries`: the loop over rounds of rows */
     kiln_sched_loop groups;   /* around the reduction (tile_group.c); none: there are none */
 } kiln_tiling;
 
-/* ---- all of it: rule_tile.c ---- */
+/* ---- the whole rule: rule_tile.c ---- */
 
-/* Tiles t->block: all steps below, in the order in which they stand here. */
+/* Tiles t->block: all steps below, in this order. */
 kiln_sketch_result kiln_tile_reduction(kiln_tiling *t);
 
-/* tile_sizes.c. The block of so many channels that kernels prefer. */
+/* tile_sizes.c. The preferred block of so many channels. */
 kiln_sched_int kiln_tile_channels(const kiln_tiling *t, int64_t channels);
 
-/* ---- what iterators are for: tile_roles.c ---- */
+/* ---- roles of iterators: tile_roles.c ---- */
 
-/* Vectors of what is read that are computed at once, at best, where the reduction's lanes are also
- * those of its data: enough for a register tile of their own. */
+/* Preferred vectors of the data that are computed at once, where the reduction's lanes are also
+ * those of its data: enough for their own register tile. */
 #define KILN_TILE_SHARED_VECTORS 4
 
 /* Fills in the first part for t->block; false when no iterator can be lanes. */
 bool kiln_tile_choose_roles(kiln_tiling *t);
-/* Whether v alone indexes its dimension of the output, so that padding it is padding the buffer.
- * With groups of channels it does not; then partial vectors need masks. */
+/* Whether v alone indexes its dimension of the output, so that padding v pads the buffer. With
+ * groups of channels it does not; then partial vectors need masks. */
 bool kiln_tile_can_pad(const kiln_tiling *t);
 /* Position of the follower's iterator that runs along v, when it reads the reduction's result; -1:
  * none. */
 int kiln_tile_lanes_of(const kiln_tiling *t, const kiln_pattern *follower);
 
 static inline bool kiln_tile_has(uint32_t mask, int i) { return i >= 0 && (mask >> i & 1); }
-/* 1 for no iterator. */
+/* Extent of the iterator; 1 for none (-1). */
 static inline int64_t kiln_tile_extent(const kiln_tiling *t, int i) {
     return i < 0 ? 1 : t->s->program->block.data[t->block].iter[i].extent;
 }
@@ -139,7 +142,7 @@ static inline int64_t kiln_tile_extent(const kiln_tiling *t, int i) {
 static inline uint32_t kiln_tile_rank(const kiln_tiling *t, const kiln_block_access *a) {
     return t->s->program->buffer.data[a->buffer].shape.rank;
 }
-/* Values that the loop of an iterator runs over, before it is split: with `within` a part of them.
+/* Extent of an iterator's loop before it is split; with `within` a part of the iterator.
  */
 int64_t kiln_tile_span(const kiln_tiling *t, int i);
 /* Its role. */
@@ -153,18 +156,18 @@ static inline bool kiln_tile_in_tiles(const kiln_tiling *t) {
     return t->dot && kiln_intrinsic_in_tiles(t->dot);
 }
 
-/* Points of mw that one instruction takes; in tiles at most. */
+/* Points of mw that one instruction takes; in tiles the maximum. */
 static inline int64_t kiln_tile_dot_rows(const kiln_tiling *t) { return t->dot ? t->dot->rows : 1; }
 
-/* ---- which sizes are worth trying: tile_sizes.c ---- */
+/* ---- candidate sizes: tile_sizes.c ---- */
 
-/* Samplers, the preferred decision first or as said. */
+/* Samplers; the first decision is the preferred one unless stated. */
 kiln_sched_sample kiln_tile_sample_registers(kiln_tiling *t); /* t->tile; none: no tile fits */
 kiln_sched_sample kiln_tile_sample_steps(kiln_tiling *t);     /* t->steps */
 kiln_sched_sample kiln_tile_sample_parts(kiln_tiling *t);     /* (steps, parts) of k */
-/* Blocks of output channels: the preferred one, whole vectors that divide, everything. */
+/* Blocks of output channels: the preferred one, whole vectors that divide, all channels. */
 kiln_sched_sample kiln_tile_sample_block(kiln_tiling *t, int64_t extent);
-/* Splits a loop over tiles into rounds without remainder, at best of `preferred` tiles. */
+/* Splits a loop over tiles into rounds without remainder, preferably of `preferred` tiles. */
 kiln_tile_loops kiln_tile_split_rounds(kiln_tiling *t, kiln_sched_loop tiles, int64_t preferred);
 
 /* The same where earlier reductions are computed in the rounds: any number of tiles, preferably
@@ -174,39 +177,39 @@ kiln_tile_loops kiln_tile_split_rows(kiln_tiling *t, kiln_sched_loop tiles);
 /* Whether a panel of weights exceeds the second cache, so that a reduction in parts pays: a part of
  * the panel stays there while all tiles use it. */
 bool kiln_tile_wants_parts(const kiln_tiling *t);
-/* Whether all weights stay in the second cache and the data does not: then rows of outputs are
- * finished, with all weights, before the next, so that the data is fetched once. Otherwise one
- * panel of weights comes after the other. */
+/* Whether all weights fit into the second cache and the data does not: then each row of outputs is
+ * finished, with all weights, before the next, so that the data is fetched once. Otherwise the
+ * panels of weights are the outer loop. */
 bool kiln_tile_keeps_weights(const kiln_tiling *t);
 /* Whether the weights come from beyond the second cache, so that fetching them ahead pays. */
 bool kiln_tile_fetches_ahead(const kiln_tiling *t);
-/* Preferred tiles of rows a round; `rows` runs over all of them. */
+/* Preferred number of row tiles in a round; `rows` runs over all of them. */
 int64_t kiln_tile_rows_a_round(const kiln_tiling *t, kiln_sched_loop rows);
 /* Bytes of an operand (position in pattern.from); 0 for -1. */
 double kiln_tile_operand_bytes(const kiln_tiling *t, int operand);
 
 /* ---- layouts: tile_pack.c ---- */
 
-/* Bytes' worth of steps that lie behind one another for each lane of `dot`. */
+/* Consecutive steps of each lane of `dot` in a packed word. */
 static inline uint32_t kiln_tile_word(const kiln_tiling *t) {
     return t->dot ? kiln_intrinsic_word(t->dot) : 1;
 }
 /* One panel: all vectors of a tile. */
 kiln_sched_int kiln_tile_panel(const kiln_tiling *t);
-/* Whether weights that change from run to run can stay as they lie: lanes behind one another, of
- * which the instruction's steps are joined in registers. A copy takes longer than that. */
+/* Whether weights that change from run to run can be read in place: lanes are contiguous, and the
+ * instruction's steps are joined in registers, which is faster than a copy. */
 bool kiln_tile_reads_in_place(const kiln_tiling *t);
-/* Results for whole panels. */
+/* Pads the results to whole panels. */
 void kiln_tile_pad_lanes(kiln_tiling *t);
 /* Packed copy of the weights in reading order; tails of v are zeros. 0: none is made. */
 kiln_buffer kiln_tile_pack_weights(kiln_tiling *t);
-/* Gives the data, and the argument that it is a copy of, blocks of `size` along iterator `iter`.
+/* Gives the data, and the argument of which it is a copy, blocks of `size` along iterator `iter`.
  * Returns the block that makes the padded copy; 0: the data is no copy. */
 kiln_block kiln_tile_block_data(kiln_tiling *t, int iter, kiln_sched_int size);
 /* The same along v for the follower's result, and for other arguments that it reads element by
  * element. `size` NULL: one is sampled. */
 void kiln_tile_block_output(kiln_tiling *t, kiln_block follower, const kiln_sched_int *size);
-/* In tiles: the results become a copy of what the reduction makes. False: it cannot be done. */
+/* In tiles: the results become a copy of the reduction's tiles. False: impossible. */
 bool kiln_tile_store_tiles(kiln_tiling *t);
 /* The accumulators become registers, or tiles: lanes innermost, so that each vector is one
  * register.
@@ -215,42 +218,43 @@ void kiln_tile_place_accumulators(kiln_tiling *t);
 
 /* ---- the nest: tile_nest.c ---- */
 
-/* Splits the reduction's loops and puts them in order. Returns the loops outside of the reduction.
+/* Splits the reduction's loops and orders them. Returns the loops outside of the reduction.
  */
 kiln_sched_loops kiln_tile_make_nest(kiln_tiling *t);
 /* The outermost loop of the reduction, before which its results are initialised. */
 kiln_sched_loop kiln_tile_first_reduce_loop(const kiln_tiling *t);
-/* Lanes, points and steps become vectors and straight code. */
+/* Vectorises lanes, and unrolls points and steps. */
 void kiln_tile_unroll(kiln_tiling *t);
-/* Lanes and their steps become the instruction; the initial values, which were the same loops until
- * then, vectors. `init`: the block that decompose_reduction made. */
+/* Makes lanes and their steps the instruction, and vectorises the initial values. `init`: the block
+ * that decompose_reduction made. */
 void kiln_tile_tensorize(kiln_tiling *t, kiln_block init);
-/* While tiles use one panel of weights, each block of steps fetches a share of the next, or each
- * step, where the taps around them will be cut. */
+/* Prefetches weights: while tiles use one panel, each block of steps fetches a share of the next,
+ * or each step does, where the taps around them will be cut. */
 void kiln_tile_fetch_ahead(kiln_tiling *t, kiln_buffer packed, bool cuts_taps);
 
 /* ---- the padded copy of the data: tile_pad.c ---- */
 
-/* Whether data can be read where it lies, and the sketch with a copy is one of its own. */
+/* Whether data can be read in place, so that the sketch with a copy is a separate one. */
 bool kiln_tile_reads_source(const kiln_tiling *t, kiln_block copy);
 /* `outer_count`: loops outside of the reduction. */
 void kiln_tile_place_copy(kiln_tiling *t, kiln_block copy, uint32_t outer_count);
 
 /* ---- transforms around the reduction: tile_group.c ---- */
 
-/* Whether `copy`, which makes the data, and what reads the results that `follower` takes are
- * transforms in two blocks each, of rows and columns of tiles. */
+/* Whether `copy`, which makes the data, and the reader of the results of `follower` are transforms
+ * in two blocks each, of rows and columns of tiles. */
 bool kiln_tile_has_groups(const kiln_tiling *t, kiln_block copy, kiln_block follower);
-/* Puts the reduction, `copy` and `follower` into a loop over groups of rows of tiles, so that what
- * is transformed stays in the second cache. Before the nest is made. False: it cannot be done. */
+/* Puts the reduction, `copy` and `follower` into a loop over groups of rows of tiles, so that
+ * transformed data stays in the second cache. Call it before the nest is made. False:
+ * impossible. */
 bool kiln_tile_group(kiln_tiling *t, kiln_block copy, kiln_block follower);
 
-/* ---- what follows the reduction: tile_follow.c ---- */
+/* ---- readers of the reduction: tile_follow.c ---- */
 
-/* At the tile: lanes contiguous, the rest unrolled because registers have no address. False: it
- * cannot be placed there. */
+/* Places the follower at the tile: lanes contiguous, the rest unrolled because registers have no
+ * address. False: impossible. */
 bool kiln_tile_place_follower(kiln_tiling *t, kiln_block follower, kiln_sched_loop at);
-/* Tile by tile, before it. False: as above. */
+/* Places the copy from tiles before it, tile by tile. False: as above. */
 bool kiln_tile_place_stored(kiln_tiling *t, kiln_sched_loop at);
 
 #endif

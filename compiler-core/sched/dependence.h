@@ -8,24 +8,24 @@
 #include "compiler-core/ir/ir.h"
 
 /* ---- dependence.c ---- */
-/* NULL when whatever `reader` reads of `buffer` has been written completely by `writer` earlier
- * within the same iteration of their common loops; else the reason. */
+/* NULL when `writer` has written every element of `buffer` that `reader` reads, earlier within the
+ * same iteration of their common loops; else the reason. */
 const char *kiln_dependence_broken(kiln_program *p, kiln_block writer, kiln_block reader,
                                    kiln_buffer buffer);
-/* All dependences of `block` as reader and as writer. ILLEGAL_SCHEDULE names the other block and
- * why. */
+/* Checks all dependences of `block` as reader and as writer. ILLEGAL_SCHEDULE names the other block
+ * and the reason. */
 KILN_MUST_USE kiln_status kiln_dependences_check(kiln_program *p, kiln_block block);
 
 /* ---- iterations.c ---- */
-/* Whether the element that `block` writes tells the value of the loop's variable, given the loops
- * around it: then no two of its iterations touch the same element. */
+/* Whether the element that `block` writes determines the value of the loop's variable, given the
+ * loops around it: then no two of its iterations touch the same element. */
 bool kiln_element_determines(kiln_program *p, kiln_block block, kiln_stmt loop);
-/* Whether two different iterations of `loop` never write the same element of a buffer that lives
- * outside the loop, for all blocks below; lanes of a vectorized loop may do so where they are all
- * combined into one. ILLEGAL_SCHEDULE names the block and why. */
+/* Checks that two different iterations of `loop` never write the same element of a buffer that
+ * lives outside the loop, for all blocks below; lanes of a vectorized loop may if all are combined
+ * into one. ILLEGAL_SCHEDULE names the block and the reason. */
 KILN_MUST_USE kiln_status kiln_iterations_check(kiln_program *p, kiln_stmt loop);
-/* The same for each loop of the program whose iterations run at once: moving a reader can end a
- * buffer's privacy. */
+/* The same for each concurrent loop of the program: moving a reader can move a buffer out of such a
+ * loop. */
 KILN_MUST_USE kiln_status kiln_iterations_check_all(kiln_program *p);
 
 #endif

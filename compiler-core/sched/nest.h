@@ -31,7 +31,7 @@ void kiln_block_require(kiln_program *p, kiln_block block, kiln_expr condition);
 /* ---- blocks ---- */
 /* NULL when the block stands alone below the root, whole, in a loop for each of its iterators. */
 KILN_MUST_USE kiln_status kiln_block_check_whole(kiln_program *p, kiln_block block);
-/* Puts the block, which is whole, into new loops of its iterators where its old ones stood. */
+/* Replaces the loops of the block, which is whole, by new loops of its iterators. */
 void kiln_block_renew_nest(kiln_program *p, kiln_block block);
 /* Builds loops for the iterators in `order` around a new statement of the block: loop "BLOCK.ITER"
  * of extent[i], and sets binding = base[i] + loop variable (base 0: none). Returns the detached

@@ -1,7 +1,7 @@
 /* Schedule primitives: local rewrites of a loop program. Each checks legality (dependences,
  * coverage, races) and either applies or leaves the program unchanged and returns ILLEGAL_SCHEDULE
- * with the reason. The table prims.def drives names, traces, fuzzers and documents; kiln_prim_apply
- * is the one dispatcher. */
+ * with the reason. Names, traces, fuzzers and documents are generated from prims.def;
+ * kiln_prim_apply is the only dispatcher. */
 #ifndef KILN_COMPILER_CORE_SCHED_PRIM_H
 #define KILN_COMPILER_CORE_SCHED_PRIM_H
 
@@ -24,14 +24,14 @@ typedef struct kiln_prim_args {
 /* Applies one APPLY primitive. On error the program is as before. */
 KILN_MUST_USE kiln_status kiln_prim_apply(kiln_program *p, kiln_prim prim,
                                           const kiln_prim_args *args);
-/* The same without the means to undo, which cost more than most primitives: on error the program is
- * fit for nothing but its arena's reset. */
+/* The same without undo information, which costs more than most primitives: after an error the
+ * program must be dropped. */
 KILN_MUST_USE kiln_status kiln_prim_apply_once(kiln_program *p, kiln_prim prim,
                                                const kiln_prim_args *args);
 const char *kiln_prim_name(kiln_prim prim); /* As in text. */
 /* Operand letters of prims.def. */
 const char *kiln_prim_operands(kiln_prim prim);
-/* The letter of the operand that comes next, and goes on; a list's letter stays. '\0': no more. */
+/* The letter of the next operand; advances, except at a list's letter. '\0': no more. */
 char kiln_prim_next_letter(const char **letters);
 /* Whether operands may end here: at the end of the letters, or at a list. */
 bool kiln_prim_may_end(const char *letters);

@@ -8,8 +8,8 @@
 
 typedef kiln_status (*kiln_prim_function)(kiln_program *p, const kiln_prim_args *args);
 
-/* What a row of each kind declares: samplers and what begins a trace have no function,
- * trace_replay.c knows them. */
+/* Declarations by kind of row: samplers and BEGIN rows have no function, trace_replay.c handles
+ * them. */
 #define KILN_PRIM_DECLARE_APPLY(name) \
     kiln_status kiln_prim_##name(kiln_program *p, const kiln_prim_args *args);
 #define KILN_PRIM_DECLARE_SAMPLE(name)

@@ -1,7 +1,7 @@
 /* Traces: schedules as data. A trace is a list of instructions (prims.def); replaying it on a
- * task's initial loop program gives the scheduled program. Samplers carry a decision; where the
- * decision is open the trace is a template, and a search closes it. One form serves hand-written
- * templates, generated sketches, candidates, records and the wire. Source: AutoTVM's templates and
+ * task's initial loop program gives the scheduled program. Samplers carry a decision; a trace with
+ * open decisions is a template, which a search closes. Hand-written templates, generated sketches,
+ * candidates, records and messages use the same form. Source: AutoTVM's templates and
  * MetaSchedule's traces (NeurIPS'22).
  *
  * Text, one instruction a line (docs/reference/trace-text.md):
@@ -65,8 +65,8 @@ typedef struct kiln_trace {
 /* Whether it carries a decision: a sampler. */
 bool kiln_instruction_samples(const kiln_instruction *in);
 
-/* Building, used by decoders and schedule.h. Operand makers are below; operands are copied. Returns
- * the instruction's index + 1. */
+/* Appends an instruction; used by decoders and schedule.h. Operands are made by the functions below
+ * and copied. Returns the instruction's index + 1. */
 uint32_t kiln_trace_add(kiln_trace *trace, kiln_arena *arena, kiln_prim prim,
                         const kiln_operand *operand, uint32_t operand_count);
 kiln_operand kiln_operand_name(const char *text); /* block, loop, buffer or text; must outlive the
@@ -79,8 +79,8 @@ kiln_operand kiln_operand_times(kiln_operand a, kiln_operand b);
 
 /* Applies the trace to a copy of `te` placed in loops (kiln_program_make_loops). Open decisions are
  * drawn from `rand` (NULL: an open decision is FAILED_PRECONDITION) and written into `*out_closed`
- * when it is not NULL (a closed copy of the trace in `arena`). ILLEGAL_SCHEDULE: instruction k and
- * why. INVALID_ARGUMENT: a decision that does not fit (tile product). */
+ * when it is not NULL (a closed copy of the trace in `arena`). ILLEGAL_SCHEDULE: names instruction
+ * k and the reason. INVALID_ARGUMENT: a decision that does not fit (tile product). */
 KILN_MUST_USE kiln_status kiln_trace_replay(const kiln_trace *trace, const kiln_program *te,
                                             kiln_rand *rand, kiln_arena *arena,
                                             kiln_program **out_program, kiln_trace *out_closed);
@@ -92,10 +92,10 @@ kiln_algorithm kiln_trace_algorithm(const kiln_trace *trace);
 kiln_trace kiln_trace_copy(const kiln_trace *trace, kiln_arena *arena);
 /* Text form, a line per instruction. */
 void kiln_trace_print(const kiln_trace *trace, kiln_strbuf *out);
-/* One more instruction as its line would follow those of the trace, without a newline. */
+/* The line of an instruction that would follow those of the trace, without a newline. */
 void kiln_trace_print_instruction(const kiln_trace *trace, const kiln_instruction *in,
                                   kiln_strbuf *out);
-/* INVALID_ARGUMENT with line and column: the text is no trace. */
+/* INVALID_ARGUMENT with line and column: the text is not a trace. */
 KILN_MUST_USE kiln_status kiln_trace_parse(kiln_str text, kiln_arena *arena, kiln_trace *out_trace);
 void kiln_trace_encode(const kiln_trace *trace, kiln_strbuf *out); /* Appends the binary form. */
 /* DATA_LOSS: these are not the bytes of a trace. */

@@ -1,16 +1,16 @@
-/* Kernels that may also be one kernel. Fusion says which nodes share a kernel whatever happens
+/* Kernels that can be joined into one kernel. Fusion decides which nodes always share a kernel
  * (passes/pass_fuse.c). A join is a row of two or three such kernels, of one of two kinds. Found
  * from access patterns alone.
  *
  * SERIES: each has reductions, and they could be computed together block by block: a block of the
  * last result along outer axes needs blocks of the results before it that stay in a near cache.
- * Whether that is faster is for measurement to say (layout/compilation.h); without any, plans have
- * those whose kernels would pass on far more than L2 holds, with few operations for each byte.
+ * A measurement decides whether that is faster (layout/compilation.h); without one, plans have the
+ * joins whose kernels would exchange far more data than L2 holds, with few operations for each
+ * byte.
  *
- * PARTS: one product, and all that reads its result: small kernels that compute element by element
- * on several parts of it, as the state of a recurrent step is computed from its gates. They are the
- * same loops in one kernel, so what is spared is calling them. Plans have such joins by measurement
- * alone. */
+ * PARTS: one product, and all readers of its result: small kernels that compute element by element
+ * on several parts of it, as the state of a recurrent step is computed from its gates. One kernel
+ * has the same loops and saves the calls. Plans have such joins only after a measurement. */
 #ifndef KILN_COMPILER_CORE_TASK_JOIN_H
 #define KILN_COMPILER_CORE_TASK_JOIN_H
 
@@ -21,10 +21,11 @@ typedef enum kiln_join_kind { KILN_JOIN_SERIES = 1, KILN_JOIN_PARTS = 2 } kiln_j
 typedef struct kiln_join {
     kiln_join_kind kind;
     kiln_step_row row; /* of the plan that was looked at */
-    kiln_step step;    /* what would stand in place of the last of them; `task` is of kiln_joins */
-    double near_bytes; /* that blocks of the results between the kernels take */
-    double again;      /* share of the operations that blocks do again */
-    bool by_default;   /* plans have it where nothing was measured */
+    kiln_step step;    /* the step that replaces the last of them; `task` is an index into
+                        * kiln_joins */
+    double near_bytes; /* size of blocks of the results between the kernels */
+    double again;      /* share of the operations that blocks repeat */
+    bool by_default;   /* in plans without measurements */
 } kiln_join;
 
 typedef struct kiln_joins {
@@ -40,9 +41,10 @@ KILN_MUST_USE kiln_status kiln_joins_find(const kiln_graph *graph, const kiln_pl
                                           kiln_joins *out_joins);
 /* "conv+relu > max_pool". */
 void kiln_step_row_print(const kiln_step_row *row, const kiln_plan *plan, kiln_strbuf *out);
-/* One line per task of theirs: its kernels, what its first join needs, and its key. */
+/* One line per task of the joins: its kernels, the needs of its first join, and its key. */
 void kiln_joins_print(const kiln_joins *joins, const kiln_plan *plan, kiln_strbuf *out);
-/* Makes the nodes of a join one group: the next plan of the graph has them as one kernel. */
+/* Makes the nodes of a join one group, so that they are one kernel in the next plan of the
+ * graph. */
 void kiln_join_apply(const kiln_join *join, kiln_graph *graph);
 
 #endif

@@ -1,8 +1,8 @@
-/* Tasks: what is tuned. A task is the fused computation of one kernel as a tensor expression; equal
- * computations in one or many models are one task, found again by its key.
+/* Tasks, the unit of tuning. A task is the fused computation of one kernel as a tensor expression;
+ * equal computations in one or many models are one task, identified by its key.
  *
- * The program's arguments stand in the order of kernel_abi.h: inputs, constants, outputs. The text
- * of the tensor expression (ir_text.h) is all that travels to tuners, builders and boards. */
+ * The program's arguments stand in the order of kernel_abi.h: inputs, constants, outputs. Only the
+ * text of the tensor expression (ir_text.h) is sent to tuners, builders and boards. */
 #ifndef KILN_COMPILER_CORE_TASK_TASK_H
 #define KILN_COMPILER_CORE_TASK_TASK_H
 
@@ -31,7 +31,7 @@ typedef enum kiln_step_kind {
     KILN_STEP_KERNEL, /* runs `task`; arg: one graph value per argument of its program */
     KILN_STEP_ALIAS,  /* arg[1] is arg[0]'s bytes under another shape */
     /* The steps between these two are a loop's body (graph/loops.h). Their arguments are the inputs
-     * of `node`, all of them read row by row; what they give is the node's. Bodies nest. */
+     * of `node`, all read row-major; their results are the node's. Bodies nest. */
     KILN_STEP_LOOP,
     KILN_STEP_LOOP_END,
 } kiln_step_kind;
@@ -43,11 +43,11 @@ typedef struct kiln_step {
     uint32_t task; /* KERNEL: index into tasks */
     uint32_t arg_count;
     kiln_value *arg;
-    uint32_t read_count; /* so many leading arguments are read, by steps that are no kernels
-                            row-major; a kernel writes the others */
-    double times;     /* that one inference does it; a guess where loops end by what they compute */
-    kiln_node node;   /* of loops: the loop_begin, the loop_end */
-    uint32_t partner; /* of loops: the step that is their other end */
+    uint32_t read_count; /* number of leading arguments that are read, row-major by steps that are
+                          * no kernels; a kernel writes the others */
+    double times;        /* executions in one inference; a guess where loops end by a condition */
+    kiln_node node;      /* of loops: the loop_begin, the loop_end */
+    uint32_t partner;    /* of loops: the step that is their other end */
     uint32_t member_count;
     const kiln_node *member; /* KERNEL: the nodes that it computes, ascending */
 } kiln_step;
@@ -66,22 +66,22 @@ KILN_MUST_USE kiln_status kiln_tasks_extract(const kiln_graph *graph, kiln_arena
 /* The same, and the steps that use them. */
 KILN_MUST_USE kiln_status kiln_plan_create(const kiln_graph *graph, kiln_arena *arena,
                                            kiln_plan *out_plan);
-/* Kernels in a row, each of which reads what the one before it computes. */
+/* Kernels in a row, each of which reads the result of the one before. */
 typedef struct kiln_step_row {
     uint32_t count;
     uint32_t step[KILN_ROW_STEPS_MAX]; /* of a plan */
 } kiln_step_row;
-/* What the steps of each row would be as one kernel: the plan's step if all their nodes were one
- * group. out_step: [count]; their tasks are counted in `*out_tasks`, in which equal ones are one.
- * Errors of kiln_tasks_extract. */
+/* The step that each row would be as one kernel: the plan's step if all its nodes were one group.
+ * out_step: [count]; their tasks are indices into `*out_tasks`, which are distinct. Errors of
+ * kiln_tasks_extract. */
 KILN_MUST_USE kiln_status kiln_plan_join(const kiln_graph *graph, const kiln_plan *plan,
                                          const kiln_step_row *row, uint32_t count,
                                          kiln_arena *arena, kiln_step *out_step,
                                          kiln_tasks *out_tasks);
 /* Key of a tensor expression, in `arena`. Its text has no name of a model: kernels' buffers are
- * named after role and number, the rest by their operators (in expressions: by who wrote them).
- * Equal keys mean equal names, so that a trace recorded under a key fits every program with this
- * key. */
+ * named after role and number, the rest by their operators (in expressions: by the expression's
+ * author). Equal keys mean equal names, so that a trace recorded under a key fits every program
+ * with this key. */
 kiln_str kiln_task_key(const kiln_program *te, kiln_arena *arena);
 /* One line per task (key, op, flops, weight); with `verbose` the tensor expressions as well. */
 void kiln_tasks_print(const kiln_tasks *tasks, bool verbose, kiln_strbuf *out);

@@ -9,9 +9,9 @@
 /* Runs `artefact`, which kiln_build_reference made of `te` for this machine, on the data that
  * boards make of `seed`, and appends the blob (base/reference.h) to `bytes`.
  *
- * Candidates are compared with this kernel, and both are lowered by the same code. So a part of
- * each output, drawn by `seed`, is interpreted on the same data: what lowering does wrong on real
- * sizes shows there. DATA_LOSS: an element is not what the interpreter says; the note names it.
+ * Candidates are compared with this kernel, and both are lowered by the same code. Therefore a
+ * random part of each output, chosen by `seed`, is interpreted on the same data, to find errors of
+ * lowering on real sizes. DATA_LOSS: an element differs from the interpreter's; the note names it.
  * RESOURCE_EXHAUSTED: more outputs or bytes than base/reference.h allows, before they are
  * allocated. INTERNAL: the kernel failed. */
 KILN_MUST_USE kiln_status kiln_reference_run(const kiln_program *te, kiln_str artefact,

@@ -1,10 +1,10 @@
-/* Work that needs LLVM or runs code, done in exec'd copies of the program that wants it
- * (`kiln-tuner --worker`, `kiln-rpc-server --worker` where that has a compiler): a crash in the
- * compiler loses one candidate, and the program's own loop never waits. A worker reads requests
- * from standard input and answers each on standard output, in order; both are frames of a
- * little-endian u32 length and a msgpack map. It ends when its input does.
+/* Work that needs LLVM or runs code, done in exec'd copies of the calling program (`kiln-tuner
+ * --worker`, `kiln-rpc-server --worker` where that has a compiler): a crash in the compiler loses
+ * one candidate, and the program's loop never waits. A worker reads requests from standard input
+ * and answers each on standard output, in order; both are frames of a little-endian u32 length and
+ * a msgpack map. It ends when its input does.
  *
- * Models are of strangers: a worker has no rights (base/cage/cage.h). The model of TASKS is
+ * Models are untrusted: a worker has no rights (base/cage/cage.h). The model of TASKS is
  * KILN_WORK_MODEL_FD, which the pool has opened. */
 #ifndef KILN_COMPILER_CORE_WORKER_WORKER_H
 #define KILN_COMPILER_CORE_WORKER_WORKER_H
@@ -33,8 +33,8 @@ typedef struct kiln_work_request {
     kiln_str target;        /* canonical text */
     kiln_str model_path;    /* TASKS: a file with the model, in that form; the pool opens it */
     uint64_t model_form;    /* TASKS: kiln_model_form */
-    kiln_accuracy accuracy; /* TASKS: what values between kernels are stored in depends on it */
-    kiln_str figures;       /* TASKS: bytes of what was measured of the target (base/figures.h) */
+    kiln_accuracy accuracy; /* TASKS: decides the type of values between kernels */
+    kiln_str figures;       /* TASKS: bytes of the target's measured figures (base/figures.h) */
     kiln_str te;            /* BUILD, REFERENCE: program text */
     kiln_str task_key;      /* BUILD, REFERENCE */
     kiln_str trace;         /* BUILD: binary form */
@@ -50,7 +50,7 @@ typedef struct kiln_work_reply {
     kiln_str bytes; /* compilation (layout/compilation.h), artefact or reference blob */
     kiln_str algorithm, layout_in, layout_out,
         codegen_version;      /* BUILD: from the manifest, for the record */
-    kiln_assembled assembled; /* BUILD: also of what is refused because it spills */
+    kiln_assembled assembled; /* BUILD: also set when the kernel is refused because it spills */
 } kiln_work_reply;
 
 /* Append one whole frame. */
@@ -63,7 +63,7 @@ KILN_MUST_USE kiln_status kiln_work_frame_size(kiln_str bytes, size_t *out_size)
 KILN_MUST_USE kiln_status kiln_work_request_read(kiln_str frame, kiln_work_request *out_request);
 KILN_MUST_USE kiln_status kiln_work_reply_read(kiln_str frame, kiln_work_reply *out_reply);
 
-/* Whether this process was started as a worker. */
+/* Whether the arguments start a worker. */
 bool kiln_worker_is_asked(int argc, char **argv);
 /* Its main loop: PROGRAM --worker [--cores LIST] [--memory BYTES] [--model]. `--model`: it has
  * KILN_WORK_MODEL_FD. Returns the exit code. */

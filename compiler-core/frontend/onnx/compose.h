@@ -1,5 +1,5 @@
-/* Nodes that stand for one ONNX node: recurrent layers, attention and whatever else is arithmetic
- * on what ops.def has already. Such operators need no definition, kernel or schedule of their own.
+/* Composes one ONNX node from several nodes: recurrent layers, attention and other arithmetic on
+ * operators of ops.def. Such operators need no own definition, kernel or schedule.
  *
  * Calls append a node, infer its shape and return its result. The first error is kept in `st`; from
  * then on calls do nothing and return 0. Private to this folder. */
@@ -13,7 +13,7 @@ typedef struct kiln_composer {
     kiln_status st;
 } kiln_composer;
 
-/* Parts of a value that one node cuts off or joins: a kernel has at most KILN_MANIFEST_ARGS_MAX
+/* Most parts that one node splits off or joins: a kernel has at most KILN_MANIFEST_ARGS_MAX
  * arguments. */
 #define KILN_COMPOSE_FAN 32u
 
@@ -30,7 +30,7 @@ kiln_value kiln_compose_ints(kiln_composer *c, kiln_op op, kiln_value a, const c
 /* One input and one attribute that is a number. */
 kiln_value kiln_compose_int(kiln_composer *c, kiln_op op, kiln_value a, const char *name,
                             int64_t value);
-/* To a shape of as many elements. */
+/* To a shape with the same number of elements. */
 kiln_value kiln_compose_reshape(kiln_composer *c, kiln_value a, const kiln_shape *shape);
 /* Elements [start, end) along a dimension. */
 kiln_value kiln_compose_slice(kiln_composer *c, kiln_value a, uint32_t axis, int64_t start,
@@ -46,38 +46,38 @@ kiln_value kiln_compose_cast(kiln_composer *c, kiln_value a, kiln_dtype dtype);
 kiln_value kiln_compose_gather(kiln_composer *c, kiln_value a, kiln_value index, int64_t axis);
 /* With a new dimension of size 1 there. */
 kiln_value kiln_compose_unsqueeze(kiln_composer *c, kiln_value a, int64_t axis);
-/* `count` equal parts along a dimension, or their opposite. Many parts are cut in several steps, so
- * that the kernels of one step are the same task. */
+/* Splits into `count` equal parts along a dimension, or joins them. Many parts are split in several
+ * steps, so that the kernels of one step are the same task. */
 void kiln_compose_split(kiln_composer *c, kiln_value a, uint32_t axis, uint32_t count,
                         kiln_value *output);
 kiln_value kiln_compose_concat(kiln_composer *c, const kiln_value *input, uint32_t count,
                                uint32_t axis);
 
-/* A loop of what is composed between the two calls. The arrays belong to the caller, who changes
- * their items in between; NULL: none are reversed. */
+/* A loop around the nodes composed between the two calls. The arrays belong to the caller, which
+ * changes their items in between; `reversed` NULL: none are. */
 typedef struct kiln_compose_loop {
     int64_t trips;        /* at most */
-    kiln_value count;     /* how often it runs, an i64; 0: `trips` times */
+    kiln_value count;     /* number of iterations, an i64; 0: `trips` times */
     kiln_value condition; /* whether there is a first iteration, then whether there is a next one;
                              0: always */
     uint32_t carried, row_count, stack_count;
-    kiln_value *carry; /* first values; in the body: those of the iteration, then those of the next;
-                          behind it: the last */
-    kiln_value *row;   /* [trips][...]; in the body: what the iteration sees of it */
-    kiln_value *stack; /* what the body gives; behind it: [trips][...] */
+    kiln_value *carry; /* initial values; in the body: current values, replaced by the next ones;
+                        * behind it: the last */
+    kiln_value *row;   /* [trips][...]; in the body: the iteration's row */
+    kiln_value *stack; /* the body's result; behind it: [trips][...] */
     const int64_t *row_reversed, *stack_reversed;
     kiln_value number; /* of the iteration */
 } kiln_compose_loop;
 void kiln_compose_loop_begin(kiln_composer *c, kiln_compose_loop *loop);
 void kiln_compose_loop_end(kiln_composer *c, kiln_compose_loop *loop);
-/* Appends an iteration: from `carry` and `row` to the next `carry` and to `stack`; `number` is its
- * own. */
+/* Appends an iteration: from `carry` and `row` to the next `carry` and to `stack`; `number` is the
+ * iteration's. */
 typedef void (*kiln_compose_iteration)(kiln_composer *c, void *context, kiln_compose_loop *loop);
-/* A loop of iterations that are always the same, or, of a few, one behind the other. `count` and
- * `condition` are not given. */
+/* A loop of equal iterations; a few iterations are unrolled instead. `count` and `condition` must
+ * not be given. */
 void kiln_compose_repeat(kiln_composer *c, kiln_compose_loop *loop,
                          kiln_compose_iteration iteration, void *context);
-/* Of more iterations than this nothing is unrolled. */
+/* Loops of more iterations than this are not unrolled. */
 int64_t kiln_compose_unroll_max(const kiln_composer *c);
 
 /* Constants: a scalar; a tensor filled with one value (NULL shape: scalar); any data. */
@@ -85,21 +85,21 @@ kiln_value kiln_compose_scalar(kiln_composer *c, kiln_dtype dtype, double value)
 kiln_value kiln_compose_filled(kiln_composer *c, kiln_dtype dtype, const kiln_shape *shape,
                                double value);
 kiln_value kiln_compose_constant(kiln_composer *c, const kiln_tensor *tensor);
-/* The tensor's one element in every place of `shape`. A large result is not stored: its one element
- * is broadcast when it is used. */
+/* A tensor of `shape` filled with the tensor's only element. A large result is not stored: its
+ * element is broadcast when it is used. */
 kiln_value kiln_compose_spread(kiln_composer *c, const kiln_tensor *item, const kiln_shape *shape);
 
-/* Of a value that was composed without an error. */
+/* The type of a value that was composed without an error. */
 kiln_dtype kiln_compose_dtype(const kiln_composer *c, kiln_value value);
 const kiln_shape *kiln_compose_shape(const kiln_composer *c, kiln_value value);
-/* The current ONNX node's output `index` is `value`, and takes its name from a part that was
- * emitted under it. Nothing happens when the node leaves that output out. */
+/* Defines output `index` of the current ONNX node as `value`, which gets the output's name even if
+ * a part was emitted under it. Does nothing when the node leaves that output out. */
 void kiln_compose_define(kiln_composer *c, uint32_t index, kiln_value value);
 /* Keeps `st` unless there is an error already. */
 void kiln_compose_fail(kiln_composer *c, kiln_status st);
 
-/* The current node, a quantisation with both inputs and an attribute block_size (blocked.c): to
- * `bits` of the type, 0: all. */
+/* Imports the current node, a quantisation with both inputs and an attribute block_size
+ * (blocked.c), to `bits` of the type, 0: all. */
 KILN_MUST_USE kiln_status kiln_import_quantize_blocks(kiln_importer *im, kiln_dtype dtype,
                                                       uint32_t bits);
 KILN_MUST_USE kiln_status kiln_import_dequantize_blocks(kiln_importer *im);

@@ -14,11 +14,12 @@ bool kiln_onnx_dtype_find(int64_t number, kiln_dtype *out_dtype);
 /* The number of a type; 0: ONNX has none. */
 int kiln_onnx_dtype_number(kiln_dtype dtype);
 
-/* Integers of 2 and 4 bits as well. Files have several of them in a byte, the first in its lowest
- * bits; Kiln has one in each byte, of I8 or U8. `*out_bits`: of an integer; 0: all of its type. */
+/* Also finds integers of 2 and 4 bits. Files pack several of them in a byte, the first in its
+ * lowest bits; Kiln stores one per byte, as I8 or U8. `*out_bits`: bits of such an integer, else
+ * 0. */
 bool kiln_onnx_type_find(int64_t number, kiln_dtype *out_dtype, uint32_t *out_bits);
 int kiln_onnx_type_number(kiln_dtype dtype, uint32_t bits);
-/* Bytes of so many integers in a file, and both ways between the two forms. */
+/* Bytes of `count` integers in a file, and the conversions between the two forms. */
 size_t kiln_onnx_packed_bytes(size_t count, uint32_t bits);
 void kiln_onnx_unpack(const uint8_t *packed, size_t count, kiln_dtype dtype, uint32_t bits,
                       void *out);

@@ -1,13 +1,13 @@
-/* A graph as an ONNX model: for what changes models by their nodes (quantize.c), when the file is
- * of another kind. Private to onnx/. */
+/* Writes a graph as an ONNX model, for quantize.c, which changes the nodes of ONNX models, when the
+ * file is of another kind. Private to onnx/. */
 #ifndef KILN_COMPILER_CORE_FRONTEND_ONNX_GRAPH_WRITE_H
 #define KILN_COMPILER_CORE_FRONTEND_ONNX_GRAPH_WRITE_H
 
 #include "compiler-core/graph/graph.h"
 
-/* A model of one operator set that computes what the graph does, under its names; in `arena`. What
- * depends on constants alone becomes a constant, in the graph as well. Rows
- * of nodes.def, read backwards, say how each node is written.
+/* A model of one operator set that computes the graph, with the same names; in `arena`. Values that
+ * depend on constants alone become constants, in the graph as well. Each node is written by its row
+ * of nodes.def.
  *
  * UNIMPLEMENTED  an operator has no form there: loops, expressions
  * OUT_OF_RANGE   more bytes than a model can have */

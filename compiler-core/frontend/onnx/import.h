@@ -4,7 +4,7 @@
 
 #include "compiler-core/frontend/onnx/proto.h"
 
-/* Errors as kiln_import_bytes's. Nothing in the graph points into `model`. */
+/* Errors are those of kiln_import_bytes. Nothing in the graph points into `model`. */
 KILN_MUST_USE kiln_status kiln_import_model(const Onnx__ModelProto *model, const char *folder,
                                             const kiln_import_options *options, kiln_arena *arena,
                                             kiln_graph **out_graph);

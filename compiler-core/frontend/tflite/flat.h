@@ -1,10 +1,10 @@
 /* Reading tables of a flatbuffer: the form of TFLite's files. Used by the files of this folder.
  *
- * A table names its fields by number; a field that is absent has a default. Everything is read
- * where it stands, and every offset is checked before it is followed. The first offset or size that
- * leaves the file is remembered in `bad`; from then on reading yields defaults and empty tables, so
- * that callers check once, by kiln_flat_status. Nothing here is recursive: each call follows one
- * offset. Private to this folder. */
+ * A table names its fields by number; a field that is absent has a default. Everything is read in
+ * place, and every offset is checked before it is followed. The first offset or size that leaves
+ * the file is remembered in `bad`; from then on reading yields defaults and empty tables, so that
+ * callers check once, by kiln_flat_status. Nothing here is recursive: each call follows one offset.
+ * Private to this folder. */
 #ifndef KILN_COMPILER_CORE_FRONTEND_TFLITE_FLAT_H
 #define KILN_COMPILER_CORE_FRONTEND_TFLITE_FLAT_H
 
@@ -17,7 +17,7 @@
 
 typedef struct kiln_flat {
     kiln_str bytes;
-    const char *bad; /* what is wrong with the file; NULL: nothing so far */
+    const char *bad; /* the first error of the file; NULL: none so far */
     size_t bad_at;
 } kiln_flat;
 
@@ -25,7 +25,7 @@ typedef struct kiln_flat {
 typedef struct kiln_flat_table {
     kiln_flat *file;
     size_t at, size;            /* of the table */
-    size_t vtable, field_count; /* where each field's place in the table stands, two bytes each */
+    size_t vtable, field_count; /* offsets of the fields in the table, two bytes each */
 } kiln_flat_table;
 
 /* Items one after the other; all zero: none. */
@@ -35,10 +35,10 @@ typedef struct kiln_flat_vector {
     uint32_t count;
 } kiln_flat_vector;
 
-/* Whether the file has an identifier of four letters and a first table that may be in it. */
+/* Whether the file has this identifier of four letters and a root table inside the file. */
 bool kiln_flat_is(kiln_str bytes, const char *identifier);
 kiln_flat_table kiln_flat_root(kiln_flat *file);
-/* INVALID_ARGUMENT: something led out of the file. */
+/* INVALID_ARGUMENT: an offset or size left the file. */
 KILN_MUST_USE kiln_status kiln_flat_status(const kiln_flat *file);
 
 /* Fields by number. Integers have `size` bytes (1, 2, 4 or 8) and are signed. */

@@ -1,8 +1,8 @@
-/* Writing an ONNX model node by node. Private to zoo/.
+/* Writes an ONNX model node by node. Private to zoo/.
  *
- * Every value carries its shape, so that a layer needs only be told what it makes, and how large
- * its elements are expected to be, so that the statistics of batch normalisations fit the weights
- * drawn before them and activations keep their size through any depth. */
+ * Every value carries its shape, so that a layer needs only the parameters of its output, and the
+ * expected size of its elements, so that the statistics of batch normalisations fit the random
+ * weights before them and activations keep their size at any depth. */
 #ifndef KILN_COMPILER_CORE_FRONTEND_ZOO_BUILDER_H
 #define KILN_COMPILER_CORE_FRONTEND_ZOO_BUILDER_H
 
@@ -29,25 +29,26 @@ typedef struct kiln_zoo_value {
     double power; /* expected mean square of an element */
 } kiln_zoo_value;
 
-/* What is expected of a value's elements. */
+/* Expected distribution of a value's elements. */
 typedef struct kiln_zoo_expected {
     const char *name;
     double power;
     bool rectified; /* none is below 0 */
 } kiln_zoo_expected;
 
-/* What a model's name asks for. */
+/* Options in a model's name. */
 typedef struct kiln_zoo_form {
     kiln_dtype floats; /* of inputs, weights and results: F32, F16 or BF16 */
     int64_t batch;     /* of images */
-    bool shifted; /* it becomes one of bytes: operators have the bias and rectifier of a layer */
+    bool shifted;      /* the model will be quantised: operators have the bias and rectifier of a
+                        * layer */
 } kiln_zoo_form;
 
 /* A model under construction: protobuf structs in an arena, only read by `end`. */
 typedef struct kiln_zoo_builder {
     kiln_arena *arena;
     kiln_zoo_form form;
-    bool has_images; /* its input is of so many */
+    bool has_images; /* its input is a batch of images */
     kiln_rand rand;
     uint32_t constant_count;
     Onnx__ModelProto model;
@@ -60,7 +61,7 @@ typedef struct kiln_zoo_builder {
 void kiln_zoo_begin(kiln_zoo_builder *b, kiln_zoo_form form, kiln_arena *arena, uint64_t seed);
 /* The Onnx__TensorProto__DataType of its floats. */
 int32_t kiln_zoo_float_type(const kiln_zoo_builder *b);
-/* Appends the model's bytes with `y` as its output, which is renamed so. */
+/* Appends the model's bytes with `y` as its output, renamed to "y". */
 void kiln_zoo_end(kiln_zoo_builder *b, kiln_str name, kiln_zoo_value y, kiln_strbuf *out);
 
 /* NULL: there is no such value. */

@@ -8,14 +8,14 @@
 
 /* A square window moving over an image; 0 means none for `pad`, 1 for the rest. */
 typedef struct kiln_zoo_window {
-    int64_t channels; /* that it makes; for pooling those of its input */
+    int64_t channels; /* output channels; for pooling those of its input */
     int64_t size, stride, pad, group;
 } kiln_zoo_window;
 
 /* Operators of one input and no attributes; `power` is the factor by which the mean square changes.
  */
 kiln_zoo_value kiln_zoo_apply(kiln_zoo_builder *b, const char *op, kiln_zoo_value x, double power);
-/* Rectifiers: max(x, 0), and that of at most 6. */
+/* Rectifiers: max(x, 0), and the same clipped to 6. */
 kiln_zoo_value kiln_zoo_relu(kiln_zoo_builder *b, kiln_zoo_value x);
 kiln_zoo_value kiln_zoo_relu6(kiln_zoo_builder *b, kiln_zoo_value x);
 /* `x` op `y`, a scalar or of the same shape; the mean square is that of a sum. */
@@ -38,7 +38,7 @@ kiln_zoo_value kiln_zoo_max_pool(kiln_zoo_builder *b, kiln_zoo_value x, kiln_zoo
 kiln_zoo_value kiln_zoo_global_average(kiln_zoo_builder *b, kiln_zoo_value x);
 /* To [1, elements]. */
 kiln_zoo_value kiln_zoo_flatten(kiln_zoo_builder *b, kiln_zoo_value x);
-/* To a shape of as many elements; dimension d is dimension order[d] of `x`. */
+/* To a shape with the same number of elements; dimension d is dimension order[d] of `x`. */
 kiln_zoo_value kiln_zoo_reshape(kiln_zoo_builder *b, kiln_zoo_value x, kiln_zoo_shape shape);
 kiln_zoo_value kiln_zoo_transpose(kiln_zoo_builder *b, kiln_zoo_value x, const int64_t *order);
 /* Along the channels. */

@@ -18,13 +18,13 @@ typedef struct constant {
     size_t size_bytes;
 } constant;
 
-/* How often the program is computed: kiln_operator_repeat. `steps` 0: once. */
+/* Arguments of kiln_operator_repeat. `steps` 0: not repeated. */
 typedef struct repetition {
     int64_t steps;
     uint32_t states, rows;
 } repetition;
 
-/* What was read of the lines so far. */
+/* The state of reading the lines. */
 typedef struct reading {
     kiln_arena arena; /* of all of it */
     kiln_program *program;
@@ -39,7 +39,7 @@ struct kiln_operator {
     repetition repeat;
     reading *now;
     KILN_VEC(constant) constant;
-    char *model; /* NULL: not asked for since the last change */
+    char *model; /* NULL: not requested since the last change */
     size_t model_bytes;
 };
 
@@ -84,14 +84,14 @@ static const kiln_buffer_info *buffer_of(const kiln_program *p, kiln_role role, 
     return NULL;
 }
 
-/* Whether callers see all steps of it at once. */
+/* Whether callers pass all steps of the tensor at once. */
 static bool has_rows(const repetition *repeat, kiln_role role, uint32_t index) {
     if (!repeat->steps || index < repeat->states) return false;
     return role == KILN_ROLE_OUTPUT ||
            (role == KILN_ROLE_INPUT && index - repeat->states < repeat->rows);
 }
 
-/* As callers see it. */
+/* The port as callers see it. */
 static kiln_module_port port_of(const kiln_buffer_info *buffer, const repetition *repeat,
                                 uint32_t index, kiln_arena *arena) {
     const uint32_t first = has_rows(repeat, buffer->role, index), rank = buffer->shape.rank + first;
@@ -121,7 +121,7 @@ static void list_ports(reading *r, const repetition *repeat) {
     }
 }
 
-/* Each state and each tensor of all steps can be one. */
+/* Checks that each state and each stacked tensor is valid. */
 static kiln_status check_repetition(const kiln_program *p, const repetition *repeat) {
     if (!repeat->steps) return NULL;
     for (uint32_t i = 0; i < repeat->states; i++) {
@@ -363,7 +363,8 @@ static kiln_value add_input(const kiln_buffer_info *buffer, bool has_all_steps, 
     return kiln_graph_add_input(graph, buffer->name, buffer->dtype, &shape);
 }
 
-/* `name` and a suffix that makes it new: values that callers see keep the names of tensors. */
+/* `name` with a suffix that makes it new, because the names of tensors are for values that callers
+ * see. */
 static kiln_str inner_name(kiln_graph *graph, kiln_str name) {
     kiln_str inner = kiln_str_printf(graph->arena, "%.*s:step", KILN_STR_ARG(name));
     while (kiln_graph_find_value(graph, inner))
@@ -394,7 +395,7 @@ static kiln_status begin_loop(const repetition *repeat, kiln_graph *graph, kiln_
     return kiln_node_infer(graph, begin);
 }
 
-/* From the step's results `output` to the loop's, which get their names. */
+/* Turns the step's results `output` into the loop's, which get their names. */
 static kiln_status end_loop(kiln_graph *graph, kiln_value number, kiln_value *output,
                             uint32_t count) {
     kiln_node end =
@@ -503,7 +504,7 @@ int kiln_operator_model(kiln_operator *op, const void **out_bytes, size_t *out_s
 /* ---- interpreting -----------------------------------------------------------------------------
  */
 
-/* Of one value of the graph: its own, or the caller's. */
+/* The tensor of one value of the graph: its data, or the caller's. */
 static kiln_tensor tensor_of(const kiln_graph *graph, kiln_value value, const void *const *inputs,
                              void *const *outputs) {
     const kiln_value_info *info = &graph->value.data[value];
@@ -520,8 +521,8 @@ static kiln_tensor tensor_of(const kiln_graph *graph, kiln_value value, const vo
 typedef kiln_status (*evaluator)(const kiln_program *program, const kiln_tensor *tensor,
                                  uint32_t count);
 
-/* Pointers of step `t`: states lie with the caller before the first and behind the last step, and
- * in `state` by turns in between. */
+/* Sets the pointers for step `t`: states are in the caller's memory before the first and after the
+ * last step, and alternate between two places in `state` in between. */
 static void point(const kiln_operator *op, int64_t t, void *const *state, const void *const *inputs,
                   void *const *outputs, const void **input, void **output) {
     const reading *r = op->now;
@@ -608,7 +609,7 @@ int kiln_operator_run(const kiln_operator *op, const void *const *inputs, void *
 
 enum { KINDS = KILN_SCHEDULE_BUFFERS + 1 };
 
-/* What the lines so far make. */
+/* The result of the lines so far. */
 typedef struct scheduled {
     kiln_arena arena; /* of all of it */
     kiln_program *program;
@@ -617,8 +618,8 @@ typedef struct scheduled {
 } scheduled;
 
 struct kiln_schedule {
-    kiln_arena arena;  /* of what stays the same */
-    kiln_operator *op; /* as it was */
+    kiln_arena arena;  /* of data that does not change */
+    kiln_operator *op; /* a copy of the operator */
     kiln_graph *graph;
     kiln_plan plan; /* one step: the operator */
     const char *task;
@@ -672,7 +673,7 @@ static void free_scheduled(scheduled *s) {
     kiln_free(s);
 }
 
-/* The program that all lines make; `before`, what the earlier ones made, tells what is new. */
+/* Replays all lines; objects that are not in `before`, the result of the earlier lines, are new. */
 static kiln_status replay(const kiln_program *te, kiln_str lines, const scheduled *before,
                           scheduled **out_scheduled) {
     scheduled *s = kiln_alloc(sizeof *s);

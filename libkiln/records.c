@@ -9,12 +9,12 @@
 
 struct kiln_records {
     kiln_db *db;
-    char *path; /* as it may be shown */
+    char *path; /* for display, without a password */
 };
 
 typedef struct cell {
     bool is_null;
-    kiln_str text; /* with a NUL behind */
+    kiln_str text; /* NUL-terminated */
     int64_t number;
     double real;
     kiln_db_samples reals;
@@ -204,7 +204,7 @@ int kiln_records_best(kiln_records *records, const kiln_records_filter *filter,
 /* ---- SQL --------------------------------------------------------------------------------------
  */
 
-/* Cells are text at first: what a column holds is known when all of them are there. */
+/* Cells are text at first: the type of a column is known when all cells are read. */
 static kiln_status add_cells(void *context, uint32_t count, const kiln_db_cell *from) {
     kiln_rows *rows = context;
     if (!rows->column) {
@@ -231,12 +231,12 @@ static kiln_status add_cells(void *context, uint32_t count, const kiln_db_cell *
     return NULL;
 }
 
-/* Rows before the one that showed what the column is were read as something narrower. */
+/* Converts earlier rows, which were read with a narrower type than the column's. */
 static void read_reals(kiln_rows *rows) {
     for (size_t i = 0; i < rows->cell.count; i++) {
         cell *at = &rows->cell.data[i];
         if (rows->column[i % rows->column_count].type == KILN_ROWS_REAL && !at->is_null)
-            (void)kiln_str_to_f64(at->text, &at->real); /* it was one when it was added */
+            (void)kiln_str_to_f64(at->text, &at->real); /* it was a number when it was added */
     }
 }
 

@@ -1,5 +1,5 @@
-/* INSTALLED. Questions to a database of records: what was measured, of which schedule, on which
- * board. Every function opens, reads and changes nothing; several programs may write meanwhile.
+/* INSTALLED. Queries of a database of records: measurements, their schedules and boards. All
+ * functions only read; other programs may write at the same time.
  *
  * Functions that can fail return 0 or a code and leave one line of text in `error` when it is not
  * NULL, as those of modules do. A handle is used by one thread at a time. */
@@ -16,9 +16,10 @@ extern "C" {
 typedef struct kiln_records kiln_records; /* an open database */
 typedef struct kiln_rows kiln_rows;       /* an answer; it outlives the database's handle */
 
-/* Which records, and in which order. */
+/* Selection and order of records. */
 enum {
-    KILN_RECORDS_FASTEST = 0, /* only those that may be best: right, finals first, then by median */
+    KILN_RECORDS_FASTEST = 0, /* only records that may be best: correct, finals first, then by
+                               * median */
     KILN_RECORDS_OLDEST = 1,  /* all that are not in quarantine, as they were stored */
     KILN_RECORDS_NEWEST = 2
 };
@@ -26,14 +27,14 @@ enum {
 typedef struct kiln_records_filter {
     size_t struct_bytes; /* sizeof(kiln_records_filter): later versions have more members behind */
     const char *task;    /* key; NULL: of any task */
-    const char *target;  /* in any form that --target takes; NULL: for any target */
+    const char *target;  /* in any form that --target accepts; NULL: for any target */
     const char *job;     /* identity; NULL: of any job */
     uint32_t order;
     uint32_t limit; /* 0: all */
 } kiln_records_filter;
 
-/* The database at `path`: a file, or postgres://HOST/DATABASE where this build has it; NULL: the
- * user's own, $KILN_HOME/kiln.db. */
+/* The database at `path`: a file, or postgres://HOST/DATABASE if this build supports it; NULL: the
+ * user's database, $KILN_HOME/kiln.db. */
 int kiln_records_open(const char *path, kiln_records **out_records, char *error,
                       size_t error_bytes);
 /* Accepts NULL. */
@@ -41,13 +42,13 @@ void kiln_records_close(kiln_records *records);
 
 /* Records that match, with the columns of the table `record`, `op` (operators of the task) and
  * `model` (of the job). `filter` NULL: all, fastest first. NOT_FOUND (5): the target has no
- * records; the text says which have. */
+ * records; the text lists targets that have some. */
 int kiln_records_find(kiln_records *records, const kiln_records_filter *filter,
                       kiln_rows **out_rows, char *error, size_t error_bytes);
-/* The fastest of each task and target among them, ordered by task key, then target. */
+/* The fastest matching record of each task and target, ordered by task key, then target. */
 int kiln_records_best(kiln_records *records, const kiln_records_filter *filter,
                       kiln_rows **out_rows, char *error, size_t error_bytes);
-/* One statement of SQL that changes nothing, in the words of the database that it is. */
+/* One read-only SQL statement, in the dialect of the database. */
 int kiln_records_sql(kiln_records *records, const char *statement, kiln_rows **out_rows,
                      char *error, size_t error_bytes);
 
@@ -65,12 +66,12 @@ enum {
 size_t kiln_rows_count(const kiln_rows *rows);
 uint32_t kiln_rows_column_count(const kiln_rows *rows);
 const char *kiln_rows_column_name(const kiln_rows *rows, uint32_t column);
-/* What it holds, for people; "" in answers to SQL. */
+/* Description of the column for people; "" in answers to SQL. */
 const char *kiln_rows_column_meaning(const kiln_rows *rows, uint32_t column);
 uint32_t kiln_rows_column_type(const kiln_rows *rows, uint32_t column);
-/* 1 where SQL has NULL: the functions below give "", 0 and an empty array then. */
+/* 1 for SQL's NULL, for which the functions below return "", 0 and an empty array. */
 int kiln_rows_is_null(const kiln_rows *rows, size_t row, uint32_t column);
-/* Of TEXT and BYTES, with a NUL behind; `out_bytes` may be NULL. */
+/* For TEXT and BYTES, NUL-terminated; `out_bytes` may be NULL. */
 const char *kiln_rows_text(const kiln_rows *rows, size_t row, uint32_t column, size_t *out_bytes);
 int64_t kiln_rows_int(const kiln_rows *rows, size_t row, uint32_t column);
 double kiln_rows_real(const kiln_rows *rows, size_t row, uint32_t column);

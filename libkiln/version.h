@@ -6,7 +6,7 @@
 extern "C" {
 #endif
 
-/* "0.1.0", of the library that runs, which may be newer than the header. */
+/* "0.1.0", of the running library, which may be newer than the header. */
 const char *kiln_version(void);
 
 #ifdef __cplusplus

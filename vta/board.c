@@ -7,7 +7,7 @@
 #include "vta/queue.h"
 
 #define ADDRESSES (UINT64_C(1) << 32)
-#define DEAD UINT32_MAX /* what a bus reads where nothing answers */
+#define DEAD UINT32_MAX /* value of a bus read without a device */
 
 kiln_status kiln_vta_board_init(kiln_vta_board *board, const kiln_vta_board_io *io) {
     if (io->address % KILN_VTA_PAGE_BYTES || io->memory_bytes % KILN_VTA_PAGE_BYTES ||
@@ -51,7 +51,7 @@ static void write_instructions(const kiln_vta_board *board, const kiln_vta_loade
     }
 }
 
-/* Its micro-ops and instructions; other buffers where `shared` has them, or their own. */
+/* Loads its micro-ops and instructions; other buffers are those in `shared`, or its own. */
 static kiln_status load_one(kiln_vta_board *board, const kiln_vta_program *program,
                             const kiln_vta_loaded *shared, kiln_arena *arena,
                             kiln_vta_loaded *out_loaded) {
@@ -101,7 +101,7 @@ static void put(const kiln_vta_board *board, kiln_vta_register number, uint32_t 
 }
 
 static uint64_t cycles_of(const kiln_vta_board *board) {
-    for (;;) { /* the low word may pass over between */
+    for (;;) { /* the low word may overflow between the reads */
         const uint32_t high = get(board, KILN_VTA_REGISTER_CYCLES_HIGH);
         const uint32_t low = get(board, KILN_VTA_REGISTER_CYCLES_LOW);
         if (high == get(board, KILN_VTA_REGISTER_CYCLES_HIGH)) return (uint64_t)high << 32 | low;
@@ -129,7 +129,7 @@ static kiln_status start(const kiln_vta_board *board, const kiln_vta_loaded *loa
     return KILN_OK;
 }
 
-/* What an engine has done, as "compute: 5 of 9, stands at instruction 12: gemm ...". */
+/* The progress of an engine, as "compute: 5 of 9, stands at instruction 12: gemm ...". */
 static void print_engine(const kiln_vta_program *program, const kiln_vta_queues *queues,
                          uint32_t engine, uint32_t ended, kiln_strbuf *out) {
     const uint32_t steps = queues->count[engine];
@@ -150,7 +150,7 @@ static void print_engine(const kiln_vta_program *program, const kiln_vta_queues 
     kiln_vta_instruction_print(&program->instruction[step[next].first], (kiln_str){0}, out);
 }
 
-/* It has not finished in time, or stands still. */
+/* The error of a program that did not finish in time, or stalled. */
 static kiln_status not_finished(const kiln_vta_board *board, const kiln_vta_loaded *loaded,
                                 uint64_t timeout_ns) {
     const uint32_t state = get(board, KILN_VTA_REGISTER_STATE);

@@ -8,7 +8,7 @@
 #include "vta/emit.h"
 
 typedef struct token_list {
-    KILN_VEC(uint32_t) token; /* given and not waited for are those from `begin` on */
+    KILN_VEC(uint32_t) token; /* tokens that are not waited for yet, from `begin` on */
     uint32_t begin;
 } token_list;
 
@@ -16,10 +16,10 @@ struct kiln_vta_builder {
     kiln_arena *arena;
     kiln_vta_recording recording;
     kiln_map kernels; /* numbers, by micro-ops */
-    kiln_map folds;   /* places in `folded`, by fold_key: loops of code generation come again */
+    kiln_map folds;   /* places in `folded`, by fold_key: code generation repeats loops */
     KILN_VEC(kiln_vta_folded) folded;
     token_list given[KILN_VTA_ENGINE_COUNT][KILN_VTA_ENGINE_COUNT]; /* [from][to] */
-    /* RUN events of each engine that have happened before what an engine is given next. */
+    /* RUN events of each engine that happen before the next instruction of an engine. */
     uint32_t known[KILN_VTA_ENGINE_COUNT][KILN_VTA_ENGINE_COUNT];
 };
 
@@ -70,7 +70,7 @@ static kiln_status add(kiln_vta_builder *b, const kiln_vta_instruction *in, uint
     return KILN_OK;
 }
 
-/* The last `count` instructions are run by their engine. */
+/* Records that the last `count` instructions are run by their engine. */
 static void record_run(kiln_vta_builder *b, uint32_t count, uint32_t kernel) {
     const uint32_t first = b->recording.instruction.count - count;
     const uint32_t engine =
@@ -86,7 +86,7 @@ static void record_run(kiln_vta_builder *b, uint32_t count, uint32_t kernel) {
 
 /* ---- copies ---------------------------------------------------------------------------------- */
 
-/* Whether no two tiles of main memory are one. */
+/* Whether all tiles in main memory are different. */
 static bool is_injective(const kiln_vta_copy *copy) {
     kiln_vta_nest nest = {.loop_count = copy->dim_count};
     for (uint32_t i = 0; i < copy->dim_count; i++)
@@ -110,7 +110,7 @@ static kiln_status check_copy(const kiln_vta_builder *b, const kiln_vta_copy *co
                                ? r->sizes.tile_count[copy->memory]
                                : kiln_vta_builder_accumulators(b);
     uint64_t tiles = 1, last = copy->dram_base;
-    bool is_empty = false; /* of zeros all */
+    bool is_empty = false; /* all zeros */
     for (uint32_t i = 0; i < copy->dim_count; i++) {
         const kiln_vta_copy_dim *d = &copy->dim[i];
         is_empty |= d->extent == 0;
@@ -154,7 +154,7 @@ kiln_status kiln_vta_builder_copy(kiln_vta_builder *b, const kiln_vta_copy *copy
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 
-/* All that a fold depends on, in one machine. */
+/* The inputs of a fold, for a given machine. */
 typedef struct fold_key {
     kiln_vta_nest nest;
     uint32_t source_tiles, distance, flags;
@@ -209,7 +209,7 @@ static kiln_vta_instruction looped(const kiln_vta_folded *f, uint32_t opcode) {
                                   .wgt_in = f->inner.step.wgt};
 }
 
-/* What does not matter is 0, so that equal kernels are equal. */
+/* Sets unused fields to 0, so that equal kernels compare equal. */
 static kiln_vta_nest without(const kiln_vta_nest *nest, bool sources, bool weights) {
     kiln_vta_nest n = *nest;
     if (sources) n.base.src = 0;
@@ -229,7 +229,7 @@ static kiln_vta_fold_rules rules_of(const kiln_vta_builder *b) {
         .uops_max = r->sizes.tile_count[KILN_VTA_UOP] - kiln_vta_emit_reserved(&r->config)};
 }
 
-/* How much was recorded before a call, which is taken back where a part of it is refused. */
+/* State before a call, to undo the call if a part of it is refused. */
 typedef struct mark {
     uint32_t events, instructions;
 } mark;
@@ -272,21 +272,21 @@ static kiln_status add_gemm(kiln_vta_builder *b, kiln_vta_gemm_kind kind,
     return st;
 }
 
-/* The outermost loop that stays at its accumulators; NULL: there is none. */
+/* The outermost loop that does not move the accumulators; NULL: there is none. */
 static kiln_vta_loop *staying_loop(kiln_vta_nest *nest) {
     for (uint32_t i = 0; i < nest->loop_count; i++)
         if (nest->loop[i].extent > 1 && nest->loop[i].step.dst == 0) return &nest->loop[i];
     return NULL;
 }
 
-/* `first` holds for at most two loops that stay at an accumulator. Where there are more, the first
- * round of one of them overwrites, and the others add. */
+/* `first` works for at most two loops that do not move the accumulator. With more, the first round
+ * of one of them overwrites, and the others add. */
 static kiln_status add_overwriting_gemm(kiln_vta_builder *b, const kiln_vta_nest *nest) {
     kiln_status st = add_gemm(b, KILN_VTA_GEMM_OVERWRITE, nest);
     kiln_vta_nest once = *nest, others = *nest;
     kiln_vta_loop *loop = staying_loop(&once);
     if (!st || !loop || kiln_status_code(st) != KILN_FAILED_PRECONDITION) return st;
-    kiln_status_free(st); /* the parts may do */
+    kiln_status_free(st); /* try it in parts */
     others.base.src += loop->step.src;
     others.base.wgt += loop->step.wgt;
     staying_loop(&others)->extent--;
@@ -322,7 +322,7 @@ static alu_shape shape_of(const kiln_vta_nest *nest, const kiln_vta_operation *o
     for (uint32_t i = 0; i < count; i++) shape.reads_sources |= !operation[i].use_imm;
     for (uint32_t i = 0; i < nest->loop_count; i++) {
         const kiln_vta_loop *l = &nest->loop[i];
-        if (l->extent == 0) continue; /* refused later on */
+        if (l->extent == 0) continue; /* refused later */
         dst += (uint64_t)(l->extent - 1) * l->step.dst;
         src += (uint64_t)(l->extent - 1) * l->step.src;
         is_same &= l->extent == 1 || l->step.dst == l->step.src;
@@ -332,7 +332,7 @@ static alu_shape shape_of(const kiln_vta_nest *nest, const kiln_vta_operation *o
     return shape;
 }
 
-/* Whether the operations of different rounds may change places. */
+/* Whether the operations of different rounds may be reordered. */
 static bool is_free(const alu_shape *shape, const kiln_vta_operation *operation, uint32_t count) {
     if (!shape->reads_sources) return true; /* all rounds do the same */
     if (!shape->is_apart) return false;
@@ -408,7 +408,7 @@ static void record_token(kiln_vta_builder *b, kiln_vta_event_kind kind, uint32_t
     kiln_vec_push_in(b->arena, &b->recording.event, event);
 }
 
-/* A token of what has happened before `from` gives it. */
+/* A token for all that has happened before `from` gives it. */
 static uint32_t give(kiln_vta_builder *b, uint32_t from, uint32_t to) {
     kiln_vta_recorded_token token = {.from = from, .to = to};
     memcpy(token.steps, b->known[from], sizeof token.steps);
@@ -417,7 +417,7 @@ static uint32_t give(kiln_vta_builder *b, uint32_t from, uint32_t to) {
     return b->recording.token.count - 1;
 }
 
-/* Unless the engine knows all that the token says: then it is left out. */
+/* Takes the token, unless the engine knows all that it orders: then it is left out. */
 static void take(kiln_vta_builder *b, uint32_t engine, uint32_t number) {
     kiln_vta_recorded_token *token = &b->recording.token.data[number];
     bool is_new = false;
@@ -447,12 +447,12 @@ kiln_status kiln_vta_builder_wait(kiln_vta_builder *b, kiln_vta_engine engine, k
     return KILN_OK;
 }
 
-/* Signals that nothing waited for yet say less than this token, so they are left out. */
+/* Unused signals order less than this token, so they are dropped. */
 static void pass_on(kiln_vta_builder *b, kiln_vta_engine from, kiln_vta_engine to) {
     take(b, to, give(b, from, to));
 }
 
-/* All that was called happens before what COMPUTE is given next. */
+/* Makes all earlier calls happen before the next instruction of COMPUTE. */
 static void gather(kiln_vta_builder *b) {
     const kiln_vta_config *config = &b->recording.config;
     kiln_vta_engine at = KILN_VTA_ENGINE_LOAD, next;

@@ -6,18 +6,20 @@
 #include "vta/csim.h"
 #include "vta/queue.h"
 
-/* How many steps of each engine have happened before. */
+/* Number of steps of each engine that have happened before. */
 typedef struct clocks {
     uint32_t steps[KILN_VTA_ENGINE_COUNT];
 } clocks;
 
-/* Who used a tile, or the bytes of a tile in main memory. Steps are counted from 1; 0: none. */
+/* The last uses of a tile, or of the bytes of a tile in main memory. Steps are counted from 1; 0:
+ * none. */
 typedef struct use {
     uint32_t written;                     /* the step of its writer */
     uint8_t writer;                       /* an engine */
-    bool is_unread;                       /* a result that nothing read */
+    bool is_unread;                       /* a result that was not read */
     uint32_t read[KILN_VTA_ENGINE_COUNT]; /* the last step of each engine that read it */
-    uint64_t cycle; /* of ACC: in which its writer's loops wrote it, from their begin on */
+    uint64_t cycle; /* of ACC: the cycle in which its writer's loops wrote it, from their
+                     * beginning */
 } use;
 
 typedef struct checking {
@@ -29,10 +31,10 @@ typedef struct checking {
     bool ran[KILN_VTA_ENGINE_COUNT];
     clocks now[KILN_VTA_ENGINE_COUNT]; /* before the engine's next step, or during it */
     struct {
-        KILN_VEC(clocks) all; /* what had happened when each was given */
+        KILN_VEC(clocks) all; /* the clocks at which each token was given */
         uint32_t begin;
     } tokens[KILN_VTA_ENGINE_COUNT][2];
-    kiln_vta_uop *uop;           /* what lies in the machine's memory */
+    kiln_vta_uop *uop;           /* contents of the machine's memory */
     use *tile[KILN_VTA_ACC + 1]; /* of UOP, WGT, INP, ACC */
     use **bytes;                 /* of each buffer that is stored to; NULL of others */
     uint32_t byte_unit;          /* bytes of such a use */
@@ -49,7 +51,7 @@ typedef struct step {
     uint32_t count; /* of a chain */
 } step;
 
-#define MAIN_MEMORY KILN_VTA_MEMORY_COUNT /* beside the machine's memories */
+#define MAIN_MEMORY KILN_VTA_MEMORY_COUNT /* in addition to the machine's memories */
 #define FAULT(kind, ...) \
     kiln_vta_fault_set(s->c->out_fault, KILN_VTA_FAULT_##kind, s->index, __VA_ARGS__)
 
@@ -74,8 +76,8 @@ static inline bool was_written_here(const step *s, const use *u) {
     return u->written == s->number && u->writer == s->engine;
 }
 
-/* Loops use a place many times, and no other engine does meanwhile: the first time is the one to
- * look at. */
+/* Loops use a place many times, without another engine in between: only the first use is
+ * checked. */
 static inline bool read_place(const step *s, use *u, uint32_t memory, uint32_t place) {
     u->is_unread = false;
     if (u->read[s->engine] == s->number) return true;
@@ -111,7 +113,7 @@ static inline bool read_tile(const step *s, uint32_t memory, uint32_t tile) {
     return read_place(s, u, memory, tile);
 }
 
-/* `over`: what was there is lost, `result`: what comes there should be read by somebody. */
+/* `over`: the old value is lost; `result`: the new value should be read later. */
 static inline bool write_tile(const step *s, uint32_t memory, uint32_t tile, bool over,
                               bool result) {
     if (!check_index(s, memory, tile)) return false;
@@ -130,7 +132,7 @@ static bool follow_bytes(const step *s, uint32_t y) {
     const uint32_t number = s->c->program->instruction_buffer[s->index];
     const kiln_vta_buffer *buffer = &s->c->program->buffer[number];
     use *all = s->c->bytes[number];
-    if (!all) return true; /* nothing is ever stored there */
+    if (!all) return true; /* the buffer is never stored to */
     const uint64_t tile_bytes = s->c->sizes.tile_bytes[in->memory], unit = s->c->byte_unit;
     const uint64_t from = (in->dram_base + (uint64_t)y * in->x_stride) * tile_bytes / unit;
     for (uint64_t i = from; i < from + in->x_size * tile_bytes / unit; i++) {
@@ -173,8 +175,8 @@ static bool follow_memory(const step *s) {
     return true;
 }
 
-/* A read, `cycle` cycles after the loops began, of what they may have written less than `drain`
- * cycles before, which is not there yet. */
+/* Checks a read, `cycle` cycles after the loops began: a value that they wrote less than `drain`
+ * cycles before is not available yet. */
 static inline bool check_distance(const step *s, uint32_t tile, uint64_t cycle, uint32_t drain) {
     const use *u = &s->c->tile[KILN_VTA_ACC][tile];
     if (!was_written_here(s, u) || cycle - u->cycle >= drain) return true;
@@ -188,7 +190,7 @@ static inline bool write_result(const step *s, uint32_t tile, bool over, uint64_
     return true;
 }
 
-/* The inputs and weights of all rounds. Rounds in which they are the same need one look. */
+/* Follows the inputs and weights of all rounds. Equal rounds are followed once. */
 static bool follow_factors(const step *s) {
     const kiln_vta_instruction *in = s->in;
     const uint32_t src_out = in->src_out ? in->iter_out : 1, src_in = in->src_in ? in->iter_in : 1;
@@ -331,7 +333,7 @@ static bool run_all(checking *c) {
             give_tokens(c, e);
         else if (!run_step(c, e))
             return false;
-        if (!c->ran[e]) e = 0; /* its tokens may have let an engine go on */
+        if (!c->ran[e]) e = 0; /* its tokens may have unblocked an engine */
     }
     for (uint32_t e = 0; e < KILN_VTA_ENGINE_COUNT; e++)
         if (c->done[e] < c->queues.count[e])
@@ -382,7 +384,7 @@ bool kiln_vta_check(const kiln_vta_program *program, kiln_vta_fault *out_fault) 
 }
 
 /* The flag of the n-th instruction of an engine that takes, or gives, a token on a side; NULL:
- * there are not so many. */
+ * there are fewer. */
 static uint32_t *nth_flag(const kiln_vta_program *program, uint32_t engine, uint32_t side,
                           bool gives, uint32_t n, uint32_t *out_instruction) {
     for (uint32_t i = 0; i < program->instruction_count; i++) {

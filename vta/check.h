@@ -2,9 +2,9 @@
  *
  * Tokens: queues between engines are first-in first-out and engines take instructions in order, so
  * whether a program ends does not depend on speeds (Kahn, 1974); one run decides it. Hazards: an
- * instruction happens before another one of its engine behind it, and before what waits for its
+ * instruction happens before later ones of its engine, and before instructions that wait for its
  * token; two accesses to a tile, or to a byte of main memory, of which one writes, must be ordered
- * so. Micro-ops and factors are followed, so accesses are those of the run. */
+ * by this. Micro-ops and factors are followed, so accesses are exact. */
 #ifndef KILN_VTA_CHECK_H
 #define KILN_VTA_CHECK_H
 
@@ -17,8 +17,8 @@
  * buffer's. */
 bool kiln_vta_check(const kiln_vta_program *program, kiln_vta_fault *out_fault);
 
-/* Pairs of a push and the pop that takes its token without which the program passes the check as
- * well: how many, and for each, up to `most`, the instruction that pushes. The program passes it.
+/* Redundant tokens: pairs of a push and its pop without which the program still passes the check.
+ * Returns their number, and up to `most` pushing instructions. The program must pass the check.
  * Costs a check for each pair. */
 uint32_t kiln_vta_redundant_tokens(const kiln_vta_program *program, uint32_t *out_instruction,
                                    uint32_t most);

@@ -6,7 +6,7 @@
 typedef struct copying {
     const kiln_vta_copy *copy;
     uint64_t sram;  /* the next tile */
-    uint64_t zeros; /* tiles from there on that are still to be written */
+    uint64_t zeros; /* tiles of zeros from there on that are not written yet */
     kiln_arena *arena;
     kiln_vta_moves *moves;
 } copying;
@@ -20,7 +20,7 @@ static void add_move(copying *c, kiln_vta_instruction in, uint64_t tiles) {
     kiln_vec_push_in(c->arena, c->moves, in);
 }
 
-/* Writes the zeros but for the last `keep`, which the next instruction takes as its padding. */
+/* Writes the zeros except the last `keep`, which become padding of the next instruction. */
 static void add_zeros(copying *c, uint64_t keep) {
     while (c->zeros > keep) {
         const uint64_t left = c->zeros - keep;
@@ -98,8 +98,8 @@ static void add_dims(copying *c, const kiln_vta_copy_dim *dim, uint32_t count, u
 
 static bool has_zeros(const kiln_vta_copy_dim *dim) { return dim->before || dim->behind; }
 
-/* The same copy of at least two dimensions, the last of which has the stride 1, and with no two
- * that are one; returns how many. */
+/* Normalises the copy: at least two dimensions, the last with stride 1, and mergeable ones merged;
+ * returns their number. */
 static uint32_t simplify(const kiln_vta_copy *copy, kiln_vta_copy_dim *out) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < copy->dim_count; i++) {

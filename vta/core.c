@@ -35,7 +35,7 @@ void kiln_vta_core_init(kiln_vta_core *core, const kiln_vta_config *config, uint
 
 /* ---- between main memory and the machine ----------------------------------------------------- */
 
-/* Elements of `bits`, packed from the lowest bits of a byte on, with their sign. */
+/* Unpacks signed elements of `bits`, packed from the lowest bits of a byte on. */
 static void unpack(const uint8_t *bytes, uint32_t bits, uint32_t count, int16_t *out) {
     if (bits == 8) {
         for (uint32_t i = 0; i < count; i++) out[i] = (int8_t)bytes[i];
@@ -84,7 +84,7 @@ static void clear_tile(kiln_vta_core *core, uint32_t memory, uint32_t tile) {
     }
 }
 
-/* An accumulator as an output: its lowest bits, or the nearest number that they can say. */
+/* An accumulator as an output: its lowest bits, or the nearest number of so many bits. */
 static int32_t narrowed(int32_t value, uint32_t bits, bool saturate) {
     const int32_t most = (1 << (bits - 1)) - 1;
     if (!saturate) return value;
@@ -101,7 +101,7 @@ static void store_tile(const kiln_vta_core *core, uint32_t tile, bool saturate, 
     }
 }
 
-/* Where a machine's memory keeps whether a tile was written: outputs are accumulators. */
+/* The memory whose flags say whether a tile was written: outputs are accumulators. */
 static uint32_t flags_of(uint32_t memory) {
     return memory == KILN_VTA_OUT || memory == KILN_VTA_ACC_BYTES ? KILN_VTA_ACC : memory;
 }
@@ -169,7 +169,8 @@ static void gemm_tile(kiln_vta_core *core, const kiln_vta_uop *at, bool overwrit
     int32_t *acc = core->acc + (size_t)at->dst * core->acc_elements;
     const int16_t *inp = core->inp + (size_t)at->src * core->inp_elements;
     const int16_t *wgt = core->wgt + (size_t)at->wgt * core->wgt_elements;
-    if (c->batch == 1 && c->block_in == 16 && c->block_out == 16) /* sizes that a compiler sees */
+    if (c->batch == 1 && c->block_in == 16 && c->block_out == 16) /* constant sizes, so that the
+                                                                   * compiler can vectorise */
         gemm(acc, inp, wgt, 1, 16, 16, overwrite);
     else
         gemm(acc, inp, wgt, c->batch, c->block_out, c->block_in, overwrite);

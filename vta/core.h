@@ -1,7 +1,6 @@
-/* The state of an accelerator, and what each instruction does to it: the one meaning that the
- * functional simulator, the cycle simulator and tests of the hardware share. Traps instead of
- * guessing: an index outside of its memory, a read of a tile that nothing has written, a shift by
- * more than 31 bits.
+/* The state of an accelerator, and the effect of each instruction: the semantics shared by the
+ * functional simulator, the cycle simulator and tests of the hardware. It traps on an index outside
+ * of its memory, a read of an unwritten tile, and a shift by more than 31 bits.
  *
  * Integers wrap at their width. Micro-op k of [uop_bgn, uop_end), in round i of the outer and j of
  * the inner loop, uses the tiles
@@ -14,7 +13,7 @@
  *     ALU   acc[dst][b][o] = op(acc[dst][b][o], use_imm ? imm : acc[src][b][o])
  *
  * A chain computes up to KILN_VTA_CHAIN_MAX operations, one after the other, on each tile. STORE
- * moves the lowest bits of accumulators, or with saturate the nearest number that fits. */
+ * moves the lowest bits of accumulators, or with saturate the nearest representable number. */
 #ifndef KILN_VTA_CORE_H
 #define KILN_VTA_CORE_H
 
@@ -32,8 +31,8 @@ typedef struct kiln_vta_core {
     /* Tiles one after the other, elements of a tile row by row: [batch][block_in],
      * [block_out][block_in], [batch][block_out]. */
     uint32_t *uop;         /* as encoded */
-    kiln_vta_uop *decoded; /* those that the running instruction uses */
-    int16_t *inp, *wgt;    /* wider than their elements: processors multiply these at once */
+    kiln_vta_uop *decoded; /* micro-ops of the running instruction */
+    int16_t *inp, *wgt;    /* wider than their elements, for the host's vector multiplication */
     int32_t *acc;
     bool *written[KILN_VTA_MEMORY_COUNT]; /* tile by tile; of UOP, INP, WGT and ACC */
     bool *overwritten;                    /* tiles of ACC, by the running GEMM with first */
@@ -45,8 +44,8 @@ typedef struct kiln_vta_core {
 void kiln_vta_core_init(kiln_vta_core *core, const kiln_vta_config *config, uint8_t *dram,
                         uint64_t dram_bytes, kiln_arena *arena);
 /* Runs legal instructions (kiln_vta_instruction_check), `count` of them: 1, or those of a chain.
- * dram_base counts from the begin of dram. False with the fault; the state is then not to be used
- * any more. `index` is the place of the first one in the program. */
+ * dram_base counts from the beginning of dram. False with the fault; the state must not be used any
+ * more then. `index` is the place of the first one in the program. */
 bool kiln_vta_core_run(kiln_vta_core *core, const kiln_vta_instruction *in, uint32_t count,
                        uint32_t index, kiln_vta_fault *out_fault);
 

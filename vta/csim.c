@@ -6,17 +6,17 @@
 #include "vta/queue.h"
 
 #define NEVER UINT64_MAX
-#define FETCH KILN_VTA_ENGINE_COUNT /* as an agent, behind the engines */
+#define FETCH KILN_VTA_ENGINE_COUNT /* fetch as an agent, numbered behind the engines */
 #define AGENT_COUNT (KILN_VTA_ENGINE_COUNT + 1u)
 #define CHANNELS_MAX 4u
 
-/* What an agent moves: rows of bursts, and for engines tiles of zeros around them. */
+/* Data movement of an agent: rows of bursts, and for engines tiles of zeros around them. */
 typedef struct mover {
     bool is_active;
     uint32_t channel;
-    uint64_t asked;     /* when the next burst is asked for; NEVER: not known yet */
+    uint64_t asked;     /* when the next burst is requested; NEVER: not known yet */
     uint64_t taken[64]; /* the cycle in which the last beat of burst n was taken, at n % req */
-    uint64_t burst;     /* the number of the next one, from the begin of the instruction on */
+    uint64_t burst;     /* the number of the next one, from the beginning of the instruction */
     /* Of an engine: */
     bool is_store;
     uint32_t row, rows;
@@ -31,12 +31,12 @@ typedef enum phase { PHASE_TAKE, PHASE_TOKENS, PHASE_CHAIN, PHASE_MOVE, PHASE_GI
 
 typedef struct engine {
     phase phase;
-    uint64_t next;  /* the cycle in which it can go on, as far as is known */
+    uint64_t next;  /* the cycle in which it can continue, as far as known */
     uint32_t done;  /* steps */
-    uint32_t links; /* instructions that it took of a chain */
-    /* Instructions that fetch handed over and the engine has not taken; of a chain each is one. */
+    uint32_t links; /* instructions of a chain taken so far */
+    /* Instructions that fetch issued and the engine has not taken; each of a chain counts. */
     uint32_t waiting;
-    /* Without a queue: from this cycle on fetch can hand over the next; NEVER: not known yet. */
+    /* Without a queue: from this cycle on fetch can issue the next; NEVER: not known yet. */
     uint64_t vacant;
     uint64_t taken, started, ran; /* of the step */
     uint64_t free;                /* from this cycle on it takes its next instruction */
@@ -73,8 +73,8 @@ typedef struct simulation {
     uint32_t channel_count;
     /* Fetch. */
     uint64_t fetch_next;
-    uint64_t fetch_turn;   /* from this cycle on it can hand over the next instruction */
-    uint32_t fetched;      /* instructions that were handed over */
+    uint64_t fetch_turn;   /* from this cycle on it can issue the next instruction */
+    uint32_t fetched;      /* instructions issued */
     uint64_t burst_at[64]; /* when the first byte of burst n can be taken, at n % req */
     bool is_finished;
     kiln_vta_timing timing;
@@ -112,12 +112,12 @@ static uint32_t beats_of(const simulation *s, uint64_t bytes) {
     return (uint32_t)((bytes + s->beat_bytes - 1) / s->beat_bytes);
 }
 
-/* Buffers begin at pages, so what lies before them does not matter. */
+/* Buffers begin at pages, so their address does not matter. */
 static uint32_t row_beats(const simulation *s, const mover *m) {
     return beats_of(s, m->row_begin % s->beat_bytes + m->row_bytes);
 }
 
-/* When the next burst is asked for, given that the one before it was in cycle `before`. */
+/* When the next burst is requested, if the one before it was requested in cycle `before`. */
 static void ask_next(simulation *s, mover *m, uint64_t before) {
     const uint32_t req = s->config->requests;
     m->burst++;
@@ -161,7 +161,7 @@ static void move_begin(simulation *s, uint32_t e, const kiln_vta_instruction *in
     }
 }
 
-/* Cycles of a channel before a burst's first beat. One that is written follows its request. */
+/* Cycles of a channel before a burst's first beat. A written beat follows its request. */
 static uint32_t row_cycles(const simulation *s, const mover *m) {
     return s->config->row_cycles + (m->is_store && s->config->row_cycles == 0);
 }
@@ -243,7 +243,7 @@ static void vacate(simulation *s, engine *g, uint64_t cycle) {
     wake(&s->fetch_next, cycle);
 }
 
-/* The cycles that it takes to hand over an instruction. */
+/* Cycles to issue an instruction. */
 static uint32_t handing_cycles(const simulation *s) {
     return s->config->commands ? 1 : beats_of(s, KILN_VTA_INSTRUCTION_BYTES);
 }
@@ -374,7 +374,7 @@ static void run_begin(simulation *s, uint32_t e, uint64_t cycle) {
     g->next = g->ran;
 }
 
-/* Takes an instruction that was handed over in an earlier cycle. False: fetch wakes the engine. */
+/* Takes an instruction that was issued in an earlier cycle. False: fetch wakes the engine. */
 static bool take(simulation *s, uint32_t e, uint64_t cycle) {
     engine *g = &s->engine[e];
     g->next = NEVER;
@@ -429,14 +429,14 @@ static void act_chain(simulation *s, uint32_t e, uint64_t cycle) {
     g->next = g->ran;
 }
 
-/* Everything but compute's FINISH is done. */
+/* Whether everything except compute's FINISH is done. */
 static bool is_alone(const simulation *s) {
     for (uint32_t e = 0; e < KILN_VTA_ENGINE_COUNT; e++)
         if (s->queues.count[e] - s->engine[e].done > (e == KILN_VTA_ENGINE_COMPUTE)) return false;
     return true;
 }
 
-/* What the instruction does, once it has run. */
+/* Applies the instruction's effect, once it has run. */
 static bool execute(simulation *s, const kiln_vta_step *step) {
     kiln_vta_instruction placed[KILN_VTA_CHAIN_MAX];
     for (uint32_t i = 0; i < step->count; i++) {

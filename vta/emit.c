@@ -9,7 +9,7 @@
 #define NONE UINT32_MAX
 #define UOP_BITS 32u
 
-/* One program that is being written from events [begin, end). */
+/* A program being written from events [begin, end). */
 typedef struct writing {
     const kiln_vta_recording *r;
     const kiln_vta_limits *limits;
@@ -23,12 +23,13 @@ typedef struct writing {
     uint32_t *uop_first; /* of each kernel in uop, or NONE */
     kiln_vta_uop_cache cache;
     uint32_t last[KILN_VTA_ENGINE_COUNT];       /* instruction of each engine, or NONE */
-    bool pending[KILN_VTA_ENGINE_COUNT][2];     /* tokens that the engine's next one takes */
+    bool pending[KILN_VTA_ENGINE_COUNT][2];     /* tokens that the engine's next instruction
+                                                 * takes */
     uint32_t waiting[KILN_VTA_ENGINE_COUNT][2]; /* tokens that are between two engines */
-    /* Kernels that the ALU's engine reads: what COMPUTE may overwrite. In RUN events of it. */
+    /* Progress of the ALU's engine in RUN events, to find kernels that COMPUTE may overwrite. */
     uint32_t alu_steps, alu_known;
-    uint32_t *alu_given;    /* of each token of the ALU's engine: how many were over */
-    uint32_t *alu_promised; /* of each kernel: uses that are still to come */
+    uint32_t *alu_given;    /* of each token of the ALU's engine: RUN events done before it */
+    uint32_t *alu_promised; /* of each kernel: uses still to come */
     uint32_t *alu_used;     /* of each kernel: its last use */
     bool alu_may_begin;     /* it has taken a token of COMPUTE */
     uint64_t no_ops, alu_no_ops;
@@ -38,7 +39,7 @@ uint32_t kiln_vta_emit_reserved(const kiln_vta_config *config) {
     return kiln_vta_config_has(config, KILN_VTA_ENGINE);
 }
 
-/* On which side of an engine its neighbour is. */
+/* The side of an engine on which its neighbour is. */
 static uint32_t side_of(uint32_t engine, uint32_t neighbour) {
     return neighbour < engine ? KILN_VTA_BEFORE : KILN_VTA_BEHIND;
 }
@@ -59,7 +60,7 @@ static void append(writing *w, uint32_t engine, kiln_vta_instruction in, uint32_
     kiln_vec_push_in(w->arena, &w->buffer, buffer);
 }
 
-/* Micro-ops that COMPUTE alone reads need not wait for what it waits for. */
+/* Appends before COMPUTE's waits: micro-ops that only COMPUTE reads need not wait. */
 static void append_early(writing *w, kiln_vta_instruction in) {
     bool *pending = w->pending[KILN_VTA_ENGINE_COMPUTE];
     const bool kept[2] = {pending[0], pending[1]};
@@ -68,13 +69,13 @@ static void append_early(writing *w, kiln_vta_instruction in) {
     memcpy(pending, kept, sizeof kept);
 }
 
-/* The first accumulator and micro-op that the builder keeps, for no-ops of the ALU. */
+/* The first accumulator that the builder reserves for no-ops of the ALU. */
 static uint32_t kept_accumulator(const writing *w) {
     return w->r->sizes.tile_count[KILN_VTA_ACC] - 1;
 }
 #define KEPT_UOP 0u
 
-/* An instruction that does nothing but take and give tokens. */
+/* An instruction that only takes and gives tokens. */
 static kiln_status append_no_op(writing *w, uint32_t engine) {
     static const uint32_t memory[] = {[KILN_VTA_ENGINE_LOAD] = KILN_VTA_INP,
                                       [KILN_VTA_ENGINE_COMPUTE] = KILN_VTA_ACC,
@@ -82,7 +83,7 @@ static kiln_status append_no_op(writing *w, uint32_t engine) {
     w->no_ops++;
     kiln_vta_instruction in = {.opcode = engine == KILN_VTA_ENGINE_STORE ? KILN_VTA_STORE
                                                                          : KILN_VTA_LOAD};
-    if (engine == KILN_VTA_ENGINE_ALU) { /* has no instruction that moves nothing */
+    if (engine == KILN_VTA_ENGINE_ALU) { /* the ALU has no instruction without an effect */
         if (!w->alu_may_begin)
             return KILN_ERROR(FAILED_PRECONDITION,
                               "the alu passes a token on before it took one of compute");
@@ -103,13 +104,13 @@ static kiln_status append_no_op(writing *w, uint32_t engine) {
 
 /* ---- micro-ops ------------------------------------------------------------------------------- */
 
-/* Whether nothing reads the kernel that COMPUTE does not know to be over. */
+/* Whether COMPUTE knows that all reads of the kernel are over. */
 static bool may_leave(const void *context, uint32_t kernel) {
     const writing *w = context;
     return w->alu_promised[kernel] == 0 && w->alu_used[kernel] <= w->alu_known;
 }
 
-/* Appends the micro-ops of a kernel that was never there to the buffer in main memory. */
+/* Appends the micro-ops of a kernel at its first use to the buffer in main memory. */
 static void write_uops(writing *w, uint32_t kernel) {
     const kiln_vta_recording *r = w->r;
     w->uop_first[kernel] = w->uop.count;
@@ -117,8 +118,8 @@ static void write_uops(writing *w, uint32_t kernel) {
         kiln_vec_push_in(w->arena, &w->uop, r->uop.data[r->kernel_first.data[kernel] + i]);
 }
 
-/* A load waits for the latency of memory. Kernels that are needed next come with it, as many as the
- * port moves in that time, so that they do not wait, too. Returns the micro-ops of all. */
+/* A load waits for the latency of memory. To avoid further waits, the kernels that are needed next
+ * are loaded with it, as many as the port moves in that time. Returns the micro-ops of all. */
 static uint32_t load_with_next(writing *w, uint32_t kernel) {
     const kiln_vta_recording *r = w->r;
     const uint32_t limit = r->config.latency * r->config.bus_bits / UOP_BITS;
@@ -136,7 +137,7 @@ static uint32_t load_with_next(writing *w, uint32_t kernel) {
     return uops;
 }
 
-/* COMPUTE loads the kernel if it is not there; `early`: before it takes tokens, if it may. */
+/* Makes COMPUTE load the kernel if it is missing; `early`: before it takes tokens, if possible. */
 static kiln_status need_kernel(writing *w, uint32_t kernel, bool early) {
     bool load, evicted;
     if (!kiln_vta_uop_cache_use(&w->cache, kernel, may_leave, w, &load, &evicted))
@@ -152,14 +153,14 @@ static kiln_status need_kernel(writing *w, uint32_t kernel, bool early) {
                                      .dram_base = w->uop_first[kernel],
                                      .y_size = 1,
                                      .x_size = uops};
-    if (early && !(w->has_alu_engine && evicted)) /* what left may be the ALU's */
+    if (early && !(w->has_alu_engine && evicted)) /* an evicted kernel may be the ALU's */
         append_early(w, in);
     else
         append(w, KILN_VTA_ENGINE_COMPUTE, in, KILN_VTA_BUFFER_UOPS);
     return KILN_OK;
 }
 
-/* Kernels that the ALU's engine runs behind the token, up to COMPUTE's next one: COMPUTE loads them
+/* COMPUTE loads the kernels that the ALU's engine runs after the token, up to COMPUTE's next token,
  * before it gives the token. */
 static kiln_status need_alu_kernels(writing *w, const kiln_vta_recorded_token *token) {
     for (uint32_t i = token->taken + 1; i < w->end; i++) {
@@ -242,7 +243,7 @@ static kiln_status take(writing *w, const kiln_vta_event *e) {
     return KILN_OK;
 }
 
-/* Tokens are left out that nothing takes, or behind which their taker does nothing. */
+/* Leaves out tokens that are not taken, or whose taker does nothing afterwards. */
 static void leave_out_tokens(writing *w) {
     bool is_busy[KILN_VTA_ENGINE_COUNT] = {[KILN_VTA_ENGINE_COMPUTE] = true}; /* it has FINISH */
     for (uint32_t i = w->end; i-- > w->begin;) {
@@ -284,7 +285,7 @@ static void begin(writing *w, const kiln_vta_recording *r, const kiln_vta_limits
     leave_out_tokens(w);
 }
 
-/* Instructions beside those of the events: FINISH, and what makes no-ops of the ALU possible. */
+/* Instructions in addition to those of the events: FINISH, and the preparation of ALU no-ops. */
 static uint32_t further_instructions(const writing *w) { return w->alu_no_ops ? 3 : 1; }
 
 static bool is_within_limits(const writing *w) {
@@ -316,7 +317,7 @@ static kiln_status write_events(writing *w, uint32_t *out_end) {
     return st;
 }
 
-/* COMPUTE begins with the micro-op and the accumulator that no-ops of the ALU use. */
+/* Makes COMPUTE first load the micro-op and the accumulator of ALU no-ops. */
 static void put_before(writing *w, kiln_vta_program *p) {
     kiln_vta_instruction *in = p->instruction;
     in[0] = (kiln_vta_instruction){.opcode = KILN_VTA_LOAD,

@@ -1,4 +1,4 @@
-/* Writes what vta/builder.c has recorded as programs: tokens become bits of instructions, kernels
+/* Writes the recording of vta/builder.c as programs: tokens become bits of instructions, kernels
  * get their places in the micro-op memory, and streams are cut. */
 #ifndef KILN_VTA_EMIT_H
 #define KILN_VTA_EMIT_H
@@ -12,14 +12,15 @@ typedef enum kiln_vta_event_kind {
     KILN_VTA_EVENT_RUN,  /* instructions of an engine; a chain is one event */
     KILN_VTA_EVENT_GIVE, /* `engine` gives the token */
     KILN_VTA_EVENT_TAKE, /* `engine` takes it */
-    KILN_VTA_EVENT_SYNC  /* nothing behind depends on memories of the machine before */
+    KILN_VTA_EVENT_SYNC  /* later events do not depend on earlier contents of the machine's
+                          * memories */
 } kiln_vta_event_kind;
 
 typedef struct kiln_vta_event {
     kiln_vta_event_kind kind;
     uint32_t engine;
     uint32_t first,
-        count;       /* RUN: instructions; SYNC: `count` events behind are of no use after a cut */
+        count;       /* RUN: instructions; SYNC: the next `count` events are useless after a cut */
     uint32_t kernel; /* RUN: of GEMM and ALU, else KILN_VTA_NO_KERNEL */
     uint32_t token;  /* GIVE, TAKE */
 } kiln_vta_event;
@@ -27,7 +28,8 @@ typedef struct kiln_vta_event {
 typedef struct kiln_vta_recorded_token {
     uint32_t from, to; /* engines */
     uint32_t taken;    /* the event that takes it; 0: none does, and it is left out */
-    uint32_t steps[KILN_VTA_ENGINE_COUNT]; /* RUN events of each engine that are over when given */
+    uint32_t steps[KILN_VTA_ENGINE_COUNT]; /* RUN events of each engine that are done when it is
+                                            * given */
 } kiln_vta_recorded_token;
 
 typedef struct kiln_vta_recording {
@@ -47,7 +49,7 @@ typedef struct kiln_vta_recording {
 KILN_MUST_USE kiln_status kiln_vta_emit(const kiln_vta_recording *recording,
                                         const kiln_vta_limits *limits, kiln_arena *arena,
                                         kiln_vta_stream *out_stream);
-/* What of ACC and UOP the no-ops of the ALU's engine take: 1, or 0 without that engine. */
+/* Entries of ACC and UOP that no-ops of the ALU's engine need: 1, or 0 without that engine. */
 uint32_t kiln_vta_emit_reserved(const kiln_vta_config *config);
 
 #endif

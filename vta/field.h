@@ -8,7 +8,7 @@
 
 #include "vta/isa.h"
 
-/* Which instructions have a field, or what form of fields an instruction has; as in isa.def. */
+/* The group of instructions that has a field, or to which an instruction belongs; as in isa.def. */
 typedef enum kiln_vta_form {
     KILN_VTA_FORM_COMMON,
     KILN_VTA_FORM_MEMORY,
@@ -32,17 +32,17 @@ typedef struct kiln_vta_field {
     const char *name;
     size_t offset; /* in kiln_vta_instruction */
     kiln_vta_form form;
-    uint32_t word, bits; /* it stands behind the fields of its word that its instruction has */
+    uint32_t word, bits; /* it follows the other fields of the same word that its instruction has */
     kiln_vta_field_kind kind;
-    uint32_t feature; /* KILN_VTA_NONE: none is wanted */
+    uint32_t feature; /* KILN_VTA_NONE: none is needed */
 } kiln_vta_field;
 
-/* The rows, as wide as the machine has them; returns how many. */
+/* The rows, with the machine's widths; returns how many. */
 uint32_t kiln_vta_fields(const kiln_vta_sizes *sizes, kiln_vta_field out[KILN_VTA_FIELDS_MAX]);
 kiln_vta_form kiln_vta_opcode_form(uint32_t opcode);
 /* Whether an instruction of a form has fields of another. */
 bool kiln_vta_form_has(kiln_vta_form instruction, kiln_vta_form field);
-/* The member, a signed one as its bits. */
+/* The value of the member; a signed one as its bits. */
 uint32_t kiln_vta_field_get(const kiln_vta_instruction *in, const kiln_vta_field *field);
 void kiln_vta_field_put(kiln_vta_instruction *in, const kiln_vta_field *field, uint32_t value);
 

@@ -12,7 +12,7 @@ static void remove_loop(kiln_vta_nest *nest, uint32_t at) {
 }
 
 bool kiln_vta_nest_is_injective(const kiln_vta_nest *nest) {
-    /* From the smallest step on, each must pass over all that the smaller ones reach. */
+    /* From the smallest step on, each must be larger than the range of the smaller ones. */
     bool done[KILN_VTA_NEST_LOOPS_MAX] = {false};
     uint64_t reached = 0;
     for (uint32_t n = 0; n < nest->loop_count; n++) {
@@ -58,7 +58,7 @@ static kiln_status check_nest(const kiln_vta_nest *nest, const kiln_vta_fold_rul
 
 /* ---- fewer loops ----------------------------------------------------------------------------- */
 
-/* Whether the two are one loop whose rounds are those of both. */
+/* Whether the two can be merged into one loop. */
 static bool are_one(const kiln_vta_loop *outer, const kiln_vta_loop *inner) {
     const uint64_t n = inner->extent;
     return outer->extent * n <= KILN_VTA_ITERATIONS_MAX && outer->step.dst == n * inner->step.dst &&
@@ -86,7 +86,7 @@ static void simplify(kiln_vta_nest *nest, bool any_order) {
     while (merge_two(nest, any_order)) {}
 }
 
-/* A loop that is longer than an instruction's becomes two, where there is place for it. */
+/* Splits a loop that is longer than an instruction's limit, if there is room for another. */
 static void split_long_loops(kiln_vta_nest *nest) {
     for (uint32_t i = 0; i < nest->loop_count && nest->loop_count < KILN_VTA_NEST_LOOPS_MAX; i++) {
         const kiln_vta_loop whole = nest->loop[i];
@@ -103,12 +103,12 @@ static void split_long_loops(kiln_vta_nest *nest) {
     }
 }
 
-/* ---- which loops are the instruction's --------------------------------------------------------
+/* ---- the loops of the instruction --------------------------------------------------------
  */
 
 #define NO_LOOP UINT32_MAX
 
-/* A choice of the two, from which the rest follows. Ordered by micro-ops, then by the loops. */
+/* A choice of the two loops, which determines the rest. Ordered by micro-ops, then by the loops. */
 typedef struct choice {
     uint64_t uops;
     uint32_t outer, inner; /* of the nest, or NO_LOOP */
@@ -137,7 +137,7 @@ static bool may_be(const kiln_vta_nest *nest, const kiln_vta_fold_rules *rules, 
     return rules->any_order || (outer == 0 && (inner == 1 || inner == NO_LOOP));
 }
 
-/* The least choice above `*after`; NULL: above nothing. False: there is none. */
+/* The least choice above `*after`; NULL: the least of all. False: there is none. */
 static bool next_choice(const kiln_vta_nest *nest, const kiln_vta_fold_rules *rules,
                         const choice *after, choice *out) {
     bool found = false;
@@ -158,7 +158,7 @@ static bool next_choice(const kiln_vta_nest *nest, const kiln_vta_fold_rules *ru
 static void write_out(kiln_vta_folded *f, const kiln_vta_loop *loop) {
     const uint32_t before = f->uop_count;
     f->uop_count *= loop->extent;
-    for (uint32_t k = f->uop_count; k-- > 0;) { /* from the end, over what is there */
+    for (uint32_t k = f->uop_count; k-- > 0;) { /* from the end, because it is expanded in place */
         const kiln_vta_uop at = f->uop[k / loop->extent];
         const uint32_t n = k % loop->extent;
         f->uop[k] = (kiln_vta_uop){at.dst + n * loop->step.dst, at.src + n * loop->step.src,
@@ -175,8 +175,8 @@ static kiln_vta_folded folded_by(const kiln_vta_nest *nest, const choice *c, boo
                          .uop_count = 1,
                          .uop = KILN_ARENA_ARRAY(arena, kiln_vta_uop, c->uops)};
     f.uop[0] = nest->base;
-    /* Where the order is free, loops that stay at an accumulator are the outer ones, so that the
-     * others lie between two uses of it. */
+    /* If the order is free, loops that do not move the accumulator are the outer ones, so that the
+     * others lie between two of its uses. */
     for (uint32_t pass = any_order ? 0 : 1; pass < 2; pass++)
         for (uint32_t i = 0; i < nest->loop_count; i++) {
             const bool stays = any_order && nest->loop[i].step.dst == 0;
@@ -212,10 +212,11 @@ static bool repeats_early(const kiln_vta_folded *f, uint32_t distance) {
     return false;
 }
 
-/* The same of sources, which may lie anywhere among the results: by running it. */
+/* The same for sources, which may be any results: simulated. */
 static bool reads_early(const kiln_vta_folded *f, const kiln_vta_fold_rules *rules,
                         kiln_arena *arena) {
-    uint64_t *readable = KILN_ARENA_ARRAY(arena, uint64_t, rules->tiles.dst); /* from then on */
+    uint64_t *readable = KILN_ARENA_ARRAY(arena, uint64_t, rules->tiles.dst); /* first operation
+                                                                               * that may read it */
     uint64_t now = 0;
     for (uint32_t i = 0; i < f->outer.extent; i++)
         for (uint32_t j = 0; j < f->inner.extent; j++)
@@ -229,8 +230,8 @@ static bool reads_early(const kiln_vta_folded *f, const kiln_vta_fold_rules *rul
     return false;
 }
 
-/* `first` overwrites in the first round of the loops that stay at an accumulator, so those must be
- * the instruction's. */
+/* `first` overwrites in the first round of the loops that do not move the accumulator, so those
+ * must be the instruction's loops. */
 static bool overwrites_twice(const kiln_vta_nest *nest, const choice *c) {
     kiln_vta_nest moving = *nest;
     for (uint32_t i = nest->loop_count; i-- > 0;) {

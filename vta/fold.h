@@ -1,5 +1,5 @@
-/* Folds a nest of loops over tiles into what one instruction of GEMM or ALU can say: two loops and
- * a list of micro-ops, which is every other loop written out. For vta/builder.c. */
+/* Folds a nest of loops over tiles into one instruction of GEMM or ALU: two loops and a list of
+ * micro-ops, in which all other loops are unrolled. For vta/builder.c. */
 #ifndef KILN_VTA_FOLD_H
 #define KILN_VTA_FOLD_H
 
@@ -22,14 +22,15 @@ typedef struct kiln_vta_nest {
     kiln_vta_loop loop[KILN_VTA_NEST_LOOPS_MAX]; /* outermost first */
 } kiln_vta_nest;
 
-/* What the instruction asks of the nest. */
+/* Requirements of the instruction on the nest. */
 typedef struct kiln_vta_fold_rules {
-    kiln_vta_uop tiles; /* every dst, src and wgt is below */
-    uint32_t uops_max;  /* micro-ops that the machine holds */
-    uint32_t distance; /* operations from a write of an accumulator to the first that may read it */
-    bool reads_sources;    /* of accumulators, some of which are results, so that the distance holds
-                              for them */
-    bool any_order;        /* operations may be done in any order; reads_sources is false */
+    kiln_vta_uop tiles;    /* every dst, src and wgt is below */
+    uint32_t uops_max;     /* micro-ops that the machine holds */
+    uint32_t distance;     /* least number of operations from a write of an accumulator to its first
+                            * read */
+    bool reads_sources;    /* reads accumulators, some of which are results, so that the distance
+                            * applies to them */
+    bool any_order;        /* operations may be reordered; reads_sources is false */
     bool overwrites_first; /* GEMM's `first`: only the first operation of each dst overwrites it */
 } kiln_vta_fold_rules;
 
@@ -39,18 +40,18 @@ typedef struct kiln_vta_folded {
     kiln_vta_uop *uop;
 } kiln_vta_folded;
 
-/* How many dst a nest has is its number of operations: no two have the same. False also where that
- * cannot be seen from the steps alone. */
+/* Whether all operations of a nest have different dst. Also false if the steps alone do not prove
+ * it. */
 bool kiln_vta_nest_is_injective(const kiln_vta_nest *nest);
 
-/* Fewest micro-ops first; of equal ones the loops nearest to the order of the nest. `out_folded`
- * lies in `arena`. Costs about micro-ops * distance.
+/* Chooses the fewest micro-ops; among equal ones the loops nearest to the order of the nest.
+ * `out_folded` lies in `arena`. Costs about micro-ops * distance.
  *
  * INVALID_ARGUMENT     too many loops, or one without rounds
  * OUT_OF_RANGE         a tile outside of its memory
  * RESOURCE_EXHAUSTED   more micro-ops than the machine holds
- * FAILED_PRECONDITION  an accumulator is read before its last result is written, whichever loops
- *                      are the instruction's; or `first` would overwrite an accumulator twice */
+ * FAILED_PRECONDITION  an accumulator is read before its last result is written, for any choice of
+ *                      loops; or `first` would overwrite an accumulator twice */
 KILN_MUST_USE kiln_status kiln_vta_fold(const kiln_vta_nest *nest, const kiln_vta_fold_rules *rules,
                                         kiln_arena *arena, kiln_vta_folded *out_folded);
 

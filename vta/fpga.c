@@ -11,7 +11,7 @@
 
 #define POLL_MS 1
 
-/* Written in place: it is no file but an order. */
+/* Written in place, because it is a command, not a file. */
 static kiln_status write_order(const char *path, const char *name) {
     const int file = open(path, O_WRONLY | O_CLOEXEC);
     const size_t bytes = strlen(name);
@@ -27,7 +27,7 @@ static kiln_status write_order(const char *path, const char *name) {
                             written < 0 ? strerror(error) : "cut short");
 }
 
-/* Until it operates. */
+/* Waits until the FPGA operates. */
 static kiln_status await(const char *path, uint64_t timeout_ns, kiln_arena *arena) {
     const uint64_t begin = kiln_clock_ns();
     for (;;) {

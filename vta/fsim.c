@@ -10,8 +10,8 @@ typedef struct running {
     const uint64_t *place;
     kiln_vta_queues queues;
     kiln_vta_core core;
-    uint32_t done[KILN_VTA_ENGINE_COUNT]; /* steps */
-    bool ran[KILN_VTA_ENGINE_COUNT];      /* the step that is next has run, its tokens are due */
+    uint32_t done[KILN_VTA_ENGINE_COUNT];      /* steps */
+    bool ran[KILN_VTA_ENGINE_COUNT];           /* the next step has run, its tokens are pending */
     uint32_t tokens[KILN_VTA_ENGINE_COUNT][2]; /* that an engine's neighbours gave it */
     kiln_vta_counts counts;
     kiln_vta_fault *out_fault;
@@ -22,7 +22,7 @@ static bool tokens_are_there(const running *r, uint32_t engine, const kiln_vta_s
            (!step->pop[KILN_VTA_BEHIND] || r->tokens[engine][KILN_VTA_BEHIND]);
 }
 
-/* What the neighbour on `side` finds there of this engine. */
+/* The tokens that this engine has given to its neighbour on `side`. */
 static uint32_t *given(running *r, uint32_t engine, uint32_t side) {
     return &r->tokens[r->queues.neighbour[engine][side]][1 - side];
 }
@@ -70,7 +70,7 @@ static void give_tokens(running *r, uint32_t engine) {
     r->done[engine]++;
 }
 
-/* Runs one engine by one move; false where none can. */
+/* Runs one engine by one move; false if none can run. */
 static bool choose(running *r, kiln_rand *random, uint64_t seed, uint32_t *out_engine) {
     uint32_t able[KILN_VTA_ENGINE_COUNT], able_count = 0;
     for (uint32_t e = 0; e < KILN_VTA_ENGINE_COUNT; e++)

@@ -1,5 +1,6 @@
 /* The functional simulator: runs a program with its engines in any order that tokens allow, which a
- * seed chooses. The third truth beside Kiln's two interpreters. Has no notion of time. */
+ * seed chooses. The third reference, in addition to Kiln's two interpreters. It does not simulate
+ * time. */
 #ifndef KILN_VTA_FSIM_H
 #define KILN_VTA_FSIM_H
 

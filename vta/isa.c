@@ -204,7 +204,7 @@ typedef struct checking {
 #define FAULT(kind, ...) \
     kiln_vta_fault_set(c->out_fault, KILN_VTA_FAULT_##kind, c->index, __VA_ARGS__)
 
-/* Fields of other forms, numbers that do not fit, features that there are not. */
+/* Checks fields of other forms, numbers that do not fit, and missing features. */
 static bool check_fields(const checking *c) {
     kiln_vta_field table[KILN_VTA_FIELDS_MAX];
     const uint32_t count = kiln_vta_fields(&c->sizes, table);

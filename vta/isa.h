@@ -1,10 +1,10 @@
-/* Instructions of accelerators of the VTA class: as numbers, as bits, and whether one is legal.
- * Rows are in isa.def. The machine: docs/reference/vta.md.
+/* Instructions of accelerators of the VTA class: as numbers, as bits, and the check of one. Rows
+ * are in isa.def. The machine: docs/reference/vta.md.
  *
- * Three engines take instructions in order from a queue of their own: LOAD moves input and weight
- * tiles, COMPUTE micro-ops and accumulators and computes, STORE outputs. With the feature `engine`
- * ALU instructions have an engine of their own between COMPUTE and STORE. Neighbours give each
- * other tokens; an instruction waits for its tokens, runs, then gives tokens.
+ * Three engines take instructions in order from their own queues: LOAD moves input and weight
+ * tiles, COMPUTE moves micro-ops and accumulators and computes, STORE moves outputs. With the
+ * feature `engine` ALU instructions have their own engine between COMPUTE and STORE. Neighbours
+ * give each other tokens; an instruction waits for its tokens, runs, then gives tokens.
  *
  * Source: T. Moreau et al., "A Hardware-Software Blueprint for Flexible Deep Learning
  * Specialization", IEEE Micro 39(5), 2019, and the published hardware's configurations. */
@@ -41,7 +41,7 @@ typedef enum kiln_vta_engine {
     KILN_VTA_ENGINE_COUNT
 } kiln_vta_engine;
 
-/* A member for each FIELD; those of other forms than its own are 0. */
+/* A member for each FIELD; fields of other forms are 0. */
 typedef struct kiln_vta_instruction {
 #define KILN_VTA_TYPE_COUNT uint32_t
 #define KILN_VTA_TYPE_FLAG uint32_t
@@ -57,11 +57,11 @@ typedef struct kiln_vta_uop {
     uint32_t dst, src, wgt;
 } kiln_vta_uop;
 
-/* What a configuration comes to. */
+/* Sizes derived from a configuration. */
 typedef struct kiln_vta_sizes {
     uint32_t tile_bytes[KILN_VTA_MEMORY_COUNT]; /* in main memory */
     uint32_t tile_count[KILN_VTA_MEMORY_COUNT];
-    uint32_t uop_bits, acc_bits, inp_bits, wgt_bits; /* of a number of such a tile */
+    uint32_t uop_bits, acc_bits, inp_bits, wgt_bits; /* bits of a tile's number */
     uint32_t src_bits;                               /* the larger one of acc_bits and inp_bits */
 } kiln_vta_sizes;
 
@@ -92,24 +92,25 @@ const char *kiln_vta_fault_words(kiln_vta_fault_kind kind);
 bool kiln_vta_fault_set(kiln_vta_fault *out_fault, kiln_vta_fault_kind kind, uint32_t instruction,
                         const char *format, ...) KILN_PRINTF(4, 5);
 
-/* Which engine runs it, and which neighbours that has; false: none on that side. */
+/* The engine that runs an instruction, and the neighbours of an engine; false: none on that
+ * side. */
 kiln_vta_engine kiln_vta_engine_of(const kiln_vta_config *config, const kiln_vta_instruction *in);
 bool kiln_vta_engine_before(const kiln_vta_config *config, kiln_vta_engine engine,
                             kiln_vta_engine *out_before);
 bool kiln_vta_engine_behind(const kiln_vta_config *config, kiln_vta_engine engine,
                             kiln_vta_engine *out_behind);
 
-/* Writes the bits; `in` is legal (kiln_vta_instruction_check), so every number fits. */
+/* Writes the bits; `in` must be legal (kiln_vta_instruction_check), so that every number fits. */
 void kiln_vta_instruction_encode(const kiln_vta_config *config, const kiln_vta_instruction *in,
                                  uint8_t out_bytes[KILN_VTA_INSTRUCTION_BYTES]);
-/* The other way. False, with OPCODE or RESERVED: the bits are no instruction of this machine. What
- * it returns may still be illegal. */
+/* Decodes the bits. False, with OPCODE or RESERVED: the bits are no instruction of this machine.
+ * The result may still be illegal. */
 bool kiln_vta_instruction_decode(const kiln_vta_config *config,
                                  const uint8_t bytes[KILN_VTA_INSTRUCTION_BYTES],
                                  kiln_vta_instruction *out_in, kiln_vta_fault *out_fault);
-/* Whether it can run on the machine, whatever its micro-ops are: fields that fit their bits,
- * engines and features that there are, tiles and micro-ops inside of their memories, loops with
- * rounds. Chains are the program's (vta/program.h). `index` is its place, for the fault. */
+/* Checks whether it can run on the machine with any micro-ops: fields fit their bits, engines and
+ * features exist, tiles and micro-ops are inside of their memories, loops have rounds. Chains are
+ * checked by vta/program.h. `index` is its place, for the fault. */
 bool kiln_vta_instruction_check(const kiln_vta_config *config, const kiln_vta_instruction *in,
                                 uint32_t index, kiln_vta_fault *out_fault);
 

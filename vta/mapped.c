@@ -14,7 +14,8 @@
     kiln_status_make(kiln_code_from_errno(errno), __FILE__, __LINE__, "%s %s: %s", doing, path, \
                      strerror(errno))
 
-/* ---- what the board calls -------------------------------------------------------------------- */
+/* ---- functions for the board
+ * -------------------------------------------------------------------- */
 
 static uint32_t read_register(void *context, kiln_vta_register number) {
     const kiln_vta_mapped *m = context;
@@ -25,11 +26,11 @@ static void write_register(void *context, kiln_vta_register number, uint32_t val
     m->registers[number] = value;
 }
 
-/* The mapping is not cached; what is left is that writes are done before what comes behind. */
+/* The mapping is not cached; only the order of writes must be enforced. */
 static void sync_memory(void *context, uint64_t offset, uint64_t bytes) {
     kiln_vta_mapped *m = context;
     (void)msync(m->io.memory + offset, (size_t)bytes,
-                MS_SYNC); /* drivers without it answer with an error */
+                MS_SYNC); /* drivers without it return an error */
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 static uint64_t now_ns(void *context) {
@@ -38,7 +39,7 @@ static uint64_t now_ns(void *context) {
 }
 static void pause_for_a_moment(void *context) {
     (void)context;
-    (void)poll(NULL, 0, 0); /* lets others run, but for no longer than they need */
+    (void)poll(NULL, 0, 0); /* yields to other threads */
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */

@@ -12,13 +12,13 @@ typedef struct kiln_vta_mapped_files {
 } kiln_vta_mapped_files;
 
 typedef struct kiln_vta_mapped {
-    kiln_vta_board_io io; /* its context is the struct itself, which stays where it is */
+    kiln_vta_board_io io; /* its context is this struct, which must not be moved */
     volatile uint32_t *registers;
 } kiln_vta_mapped;
 
-/* Files are opened so that the host's caches do not keep what the device reads (O_SYNC). Each error
- * names the file: those of kiln_file_read_system and of opening and mapping; DATA_LOSS: what should
- * be a number is none. */
+/* Files are opened with O_SYNC, so that the host does not cache memory that the device reads. Each
+ * error names the file: those of kiln_file_read_system and of opening and mapping; DATA_LOSS: not a
+ * number where one is expected. */
 KILN_MUST_USE kiln_status kiln_vta_mapped_open(const kiln_vta_mapped_files *files,
                                                kiln_vta_mapped *out_mapped);
 /* Accepts a zeroed one. */

@@ -41,7 +41,7 @@ uint32_t kiln_vta_program_run_length(const kiln_vta_program *program, uint32_t i
     return count;
 }
 
-/* Whether two instructions of the ALU walk over the same tiles. */
+/* Whether two instructions of the ALU use the same tiles. */
 static bool same_loops(const kiln_vta_instruction *a, const kiln_vta_instruction *b) {
     return b->opcode == KILN_VTA_ALU && a->uop_bgn == b->uop_bgn && a->uop_end == b->uop_end &&
            a->iter_out == b->iter_out && a->iter_in == b->iter_in && a->dst_out == b->dst_out &&
@@ -205,7 +205,7 @@ static uint64_t get(reader *r, uint32_t bytes) {
     return value;
 }
 
-/* A count of items that must still be there; 0 when they are not. */
+/* A count of items that must fit into the remaining bytes; 0 if they do not. */
 static uint32_t get_count(reader *r, uint32_t most, uint32_t item_bytes) {
     const uint64_t count = get(r, 4);
     if (count <= most && count * item_bytes <= r->rest.size) return (uint32_t)count;
@@ -213,7 +213,7 @@ static uint32_t get_count(reader *r, uint32_t most, uint32_t item_bytes) {
     return 0;
 }
 
-/* Whether the list of buffers is as the header says. */
+/* Checks the list of buffers against the rules in the header. */
 static kiln_status check_buffers(const kiln_vta_program *p) {
     if (p->buffer_count == 0 || p->buffer[0].size_bytes != 4 * (uint64_t)p->uop_count ||
         !kiln_str_is(p->buffer[0].name, kiln_vta_role_name(KILN_VTA_ROLE_UOPS)))

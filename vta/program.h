@@ -1,11 +1,11 @@
-/* A program for an accelerator of the VTA class: instructions, micro-ops and what lies in main
- * memory, as one blob that needs no compiler to be run, and as text. Made by code generation, run
- * by simulators and the runtime, printed by `kiln vta disasm`.
+/* A program for an accelerator of the VTA class: instructions, micro-ops and contents of main
+ * memory, as one blob that runs without a compiler, and as text. Made by code generation, run by
+ * simulators and the runtime, printed by `kiln vta disasm`.
  *
  * Main memory is a list of buffers, the first of which is the program's micro-ops. An instruction
- * that moves tiles names its buffer; its dram_base counts from the buffer's begin, and whoever
- * loads the program adds the buffer's place (kiln_vta_program_place). Text, one statement a line,
- * `#` begins a comment:
+ * that moves tiles names its buffer; its dram_base counts from the buffer's beginning, and the
+ * loader adds the buffer's place (kiln_vta_program_place). Text, one statement a line, `#` begins a
+ * comment:
  *
  *     config b1i16o16,i8w8a32,uop15,inp15,wgt18,acc17,bus64,clk100,alu16,pipe11,v1
  *     buffer image argument 200704                     # its name, role and bytes
@@ -14,8 +14,8 @@
  *     load memory=inp buffer=image x_size=16 y_size=1 push_next
  *     gemm uop_end=1 iter_out=1 iter_in=1 pop_prev
  *
- * Fields of an instruction are those of vta/isa.def, in any order; what is not said is 0, a flag's
- * name alone is 1. */
+ * Fields of an instruction are those of vta/isa.def, in any order; a missing field is 0, a flag's
+ * name alone means 1. */
 #ifndef KILN_VTA_PROGRAM_H
 #define KILN_VTA_PROGRAM_H
 
@@ -39,7 +39,7 @@
 typedef enum kiln_vta_role {
     KILN_VTA_ROLE_UOPS,     /* the program's micro-ops; buffer 0 and no other */
     KILN_VTA_ROLE_ARGUMENT, /* of the caller */
-    KILN_VTA_ROLE_CONSTANT, /* its bytes are the program's */
+    KILN_VTA_ROLE_CONSTANT, /* its bytes are in the program */
     KILN_VTA_ROLE_SCRATCH,
     KILN_VTA_ROLE_COUNT
 } kiln_vta_role;
@@ -67,14 +67,14 @@ const char *kiln_vta_role_name(uint32_t role);
 /* Of a buffer: 1 to KILN_VTA_BUFFER_NAME_MAX letters, digits and _. */
 bool kiln_vta_name_is_legal(kiln_str name);
 
-/* Whether the machine can run it: every instruction legal (vta/isa.h), tiles inside of their
- * buffers, chains that end, FINISH last and nowhere else. Micro-ops that GEMM and ALU use are
- * judged when it runs. */
+/* Checks whether the machine can run it: every instruction is legal (vta/isa.h), tiles are inside
+ * of their buffers, chains end, FINISH is last and nowhere else. Micro-ops that GEMM and ALU use
+ * are checked when it runs. */
 bool kiln_vta_program_check(const kiln_vta_program *program, kiln_vta_fault *out_fault);
-/* Where each buffer begins when they lie one behind the other from 0 on, each at a page; returns
- * the bytes of all. `out_place` has buffer_count elements. */
+/* The place of each buffer when they follow each other from 0 on, each at a page; returns the bytes
+ * of all. `out_place` has buffer_count elements. */
 uint64_t kiln_vta_program_place(const kiln_vta_program *program, uint64_t *out_place);
-/* Whether the buffers, each with a page to spare, are together no more than the machine addresses.
+/* Whether all buffers, with one page extra each, fit into the machine's address space.
  */
 bool kiln_vta_program_fits(const kiln_vta_program *program);
 /* Writes micro-ops and constants to their places in main memory. */
@@ -83,7 +83,7 @@ void kiln_vta_program_fill(const kiln_vta_program *program, const uint64_t *plac
 uint64_t kiln_vta_program_stream_bytes(const kiln_vta_program *program);
 /* How many instructions run as one: those of a chain, else 1. */
 uint32_t kiln_vta_program_run_length(const kiln_vta_program *program, uint32_t index);
-/* The instruction as the machine takes it, its dram_base counted from address 0. */
+/* The instruction for the machine, with its dram_base counted from address 0. */
 kiln_vta_instruction kiln_vta_program_placed(const kiln_vta_program *program,
                                              const kiln_vta_sizes *sizes, const uint64_t *place,
                                              uint32_t index);
@@ -94,7 +94,7 @@ void kiln_vta_program_encode(const kiln_vta_program *program, kiln_strbuf *out);
  * into `bytes`, all else lies in `arena`. */
 KILN_MUST_USE kiln_status kiln_vta_program_decode(kiln_str bytes, kiln_arena *arena,
                                                   kiln_vta_program *out_program);
-/* Text, and the other way: parse(print(p)) == p. INVALID_ARGUMENT naming the line, or buffers that
+/* Prints and parses text: parse(print(p)) == p. INVALID_ARGUMENT naming the line, or buffers that
  * are together too large. */
 void kiln_vta_program_print(const kiln_vta_program *program, kiln_strbuf *out);
 KILN_MUST_USE kiln_status kiln_vta_program_parse(kiln_str text, kiln_arena *arena,

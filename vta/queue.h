@@ -1,5 +1,5 @@
-/* Which instructions each engine runs, in its order, and the tokens between engines. For fsim.c,
- * csim.c and check.c. */
+/* The instructions of each engine, in its order, and the tokens between engines. For fsim.c, csim.c
+ * and check.c. */
 #ifndef KILN_VTA_QUEUE_H
 #define KILN_VTA_QUEUE_H
 
@@ -21,9 +21,9 @@ typedef struct kiln_vta_queues {
     uint32_t neighbour[KILN_VTA_ENGINE_COUNT][2];
 } kiln_vta_queues;
 
-/* Of a legal program; they lie in `arena`. */
+/* The queues of a legal program, in `arena`. */
 kiln_vta_queues kiln_vta_queues_of(const kiln_vta_program *program, kiln_arena *arena);
-/* Adds an instruction, multiply-adds aside. */
+/* Adds an instruction, without its multiply-adds. */
 void kiln_vta_counts_add(kiln_vta_counts *counts, const kiln_vta_sizes *sizes,
                          const kiln_vta_instruction *in);
 /* TOKENS_LEFT: `count` for an engine from its neighbour on `side`. */

@@ -14,7 +14,7 @@ void kiln_vta_uop_cache_init(kiln_vta_uop_cache *cache, uint32_t begin, uint32_t
     for (uint32_t i = 0; i < kernel_count; i++) cache->place[i] = KILN_VTA_NO_PLACE;
 }
 
-/* The first gap of `uops`, and behind how many residents it lies. */
+/* The first gap of `uops`, and the number of residents before it. */
 static bool find_gap(const kiln_vta_uop_cache *cache, uint32_t uops, uint32_t *out_place,
                      uint32_t *out_at) {
     uint32_t from = cache->begin;
@@ -47,7 +47,7 @@ static bool evict_oldest(kiln_vta_uop_cache *cache, kiln_vta_may_leave may_leave
     return true;
 }
 
-/* The kernel lies at the place, behind `at` residents. */
+/* Puts the kernel at the place, behind `at` residents. */
 static void put(kiln_vta_uop_cache *cache, uint32_t kernel, uint32_t place, uint32_t at) {
     memmove(&cache->resident[at + 1], &cache->resident[at],
             sizeof *cache->resident * (cache->resident_count - at));

@@ -1,8 +1,8 @@
 /* Registers: Arm v7-M Architecture Reference Manual, B3.2 (system control), B3.3 (SysTick), B3.5
  * (MPU); Arm v8-M, D1.2. The monitor's loop runs privileged on the main stack with interrupts
  * masked; a candidate in thread mode without privileges on the process stack, with interrupts.
- * Every exception ends the candidate but SysTick, which counts: the handler drops the candidate's
- * state and returns into kiln_contain_call. */
+ * Every exception except SysTick, which counts, ends the candidate: the handler drops the
+ * candidate's state and returns into kiln_contain_call. */
 #include "deploy/monitor/contain.h"
 
 #include "deploy/monitor/port.h"
@@ -18,7 +18,7 @@
 #define ICSR_SYSTICK_FORGET (1u << 25)
 #define ICSR_SYSTICK_PENDING (1u << 26)
 #define SHCSR REGISTER(0xe000ed24)
-#define SHCSR_FAULTS (7u << 16) /* memory, bus and usage faults have handlers of their own */
+#define SHCSR_FAULTS (7u << 16) /* memory, bus and usage faults have their own handlers */
 #define CFSR REGISTER(0xe000ed28)
 #define CPACR REGISTER(0xe000ed88)
 #define CPACR_FPU (0xfu << 20)
@@ -31,7 +31,7 @@
 #define FPCCR REGISTER(0xe000ef34)
 #define FPCCR_SAVES (3u << 30) /* exceptions push registers of the floating-point unit */
 
-/* Handlers reach these by their names. */
+/* Used by the handlers in assembly. */
 uint32_t kiln_contain_sp, kiln_contain_wraps;
 
 void kiln_contain_done(void);
@@ -93,8 +93,8 @@ __attribute__((naked)) uint32_t kiln_contain_enter(kiln_kernel_entry entry,
             ".ltorg");
 }
 
-/* What the candidate left in FPSCR (rounding; how many lanes MVE's vectors have, with which other
- * than all of them loops of the monitor's own are refused) and in VPR (which lanes are skipped). */
+/* Resets FPSCR (rounding; the number of MVE lanes: the monitor's loops fail with fewer than all)
+ * and VPR (the lanes that are skipped), which the candidate may have changed. */
 #define FORGET_FPSCR "ldr r2, =0xe000ef3c\nldr r2, [r2]\n.inst.w 0xeee12a10\n" /* FPDSCR; vmsr */
 #ifdef __ARM_ARCH_8_1M_MAIN__
 #define FORGET_VPR "mov r2, #0\n.inst.w 0xeeec2a10\n" /* vmsr vpr, r2 */
@@ -102,8 +102,8 @@ __attribute__((naked)) uint32_t kiln_contain_enter(kiln_kernel_entry entry,
 #define FORGET_VPR
 #endif
 
-/* Ends the candidate with the kiln_frame_status in r0: the frame of an exception that came in
- * kiln_contain_leave is put on the main stack. r4: of kiln_contain_done the entry's result. */
+/* Ends the candidate with the kiln_frame_status in r0: pushes the frame of an exception in
+ * kiln_contain_leave on the main stack. r4: the entry's result, for kiln_contain_done. */
 __attribute__((naked, used)) static void finish(void) {
     __asm__("cpsid i\n" FORGET_FPSCR FORGET_VPR "mov r1, #0\n"
             "msr control, r1\n"
@@ -163,7 +163,7 @@ kiln_frame_call_answer kiln_contain_call(kiln_kernel_entry entry, kiln_kernel_te
     const uint32_t line = kiln_port_here.line_interrupt;
     kiln_frame_call_answer answer = {0};
     answer.status = KILN_FRAME_STOPPED;
-    (void)kiln_port_arm(); /* what interrupted before is over; what comes from here on counts */
+    (void)kiln_port_arm(); /* clears earlier interrupts; a byte from here on ends the call */
     INTERRUPT_FORGET(line) = 1u << line % 32;
     if (!kiln_port_arm()) return answer;
     kiln_contain_wraps = 0;

@@ -1,7 +1,7 @@
-/* Calls of code that nobody trusts, on a Cortex-M: without privileges, on a stack of its own, where
- * the memory protection unit shows it the memory for candidates and the monitor's constants and
- * code alone. It ends when the code returns, when the processor refuses what it does, or when a
- * byte comes over the line. */
+/* Calls untrusted code on a Cortex-M: without privileges, on its own stack. The memory protection
+ * unit allows access only to the memory for candidates and to the monitor's constants and code. The
+ * call ends when the code returns, when the processor raises a fault, or when a byte comes over the
+ * line. */
 #ifndef KILN_DEPLOY_MONITOR_CONTAIN_H
 #define KILN_DEPLOY_MONITOR_CONTAIN_H
 

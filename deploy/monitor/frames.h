@@ -1,18 +1,19 @@
-/* What a microcontroller and the host that leads it say to each other over a serial line. Used on
- * both sides: by the monitor in the microcontroller's flash (monitor.c; freestanding C) and by the
- * device `line` of the host (deploy/runtime/device_line.c).
+/* The protocol between a host and a microcontroller over a serial line. Used on both sides: by the
+ * monitor in the microcontroller's flash (monitor.c; freestanding C) and by the device `line` of
+ * the host (deploy/runtime/device_line.c).
  *
- * The host asks, the monitor answers; nobody else speaks. A frame, all numbers little-endian:
+ * The host sends requests, the monitor answers them and sends nothing else. A frame, all numbers
+ * little-endian:
  *
  *     u8 'K', u8 'l', u8 kind, u8 number, u32 body bytes, body, u32 CRC
  *
  * `kind`: a row of frames.def, with KILN_FRAME_ANSWER added in answers. `number`: of the request,
  * and the same of its answer. CRC: CRC-32 (IEEE 802.3) of everything from `kind` to the end of the
- * body. A damaged frame is dropped without an answer, and what follows is searched for the next
- * 'K'; the host asks again, as every request may be done twice.
+ * body. A damaged frame is dropped without an answer, and the receiver searches for the next 'K';
+ * the host repeats the request, because every request may be done twice.
  *
- * While a kernel runs, any byte from the host ends it: that is how a host gets back a
- * microcontroller whose kernel never returns. Addresses are those of the microcontroller. */
+ * While a kernel runs, any byte from the host ends it, so that the host can stop a kernel that
+ * never returns. Addresses are those of the microcontroller. */
 #ifndef KILN_DEPLOY_MONITOR_FRAMES_H
 #define KILN_DEPLOY_MONITOR_FRAMES_H
 
@@ -94,12 +95,12 @@ typedef struct kiln_frame {
 typedef enum kiln_frame_event {
     KILN_FRAME_MORE,    /* the frame is not whole yet */
     KILN_FRAME_WHOLE,   /* kind, number and body are valid; the next byte begins a new frame */
-    KILN_FRAME_DAMAGED, /* what came is dropped; the next byte begins a new frame */
+    KILN_FRAME_DAMAGED, /* the bytes are dropped; the next byte begins a new frame */
 } kiln_frame_event;
 
 kiln_frame_event kiln_frame_take(kiln_frame *frame, uint8_t byte);
 
-/* A frame around a body in two parts, which a caller sends in this order: head, body, crc. */
+/* The two ends of a frame; a caller sends head, body, crc. */
 typedef struct kiln_frame_ends {
     uint8_t head[KILN_FRAME_HEAD_BYTES], crc[KILN_FRAME_CRC_BYTES];
 } kiln_frame_ends;

@@ -12,7 +12,8 @@
 
 static kiln_frame request;
 
-/* What a call is given lies below the candidates' stack: they cannot see the monitor's memory. */
+/* The arguments of a call lie below the candidates' stack, because candidates cannot access the
+ * monitor's memory. */
 typedef struct call_memory {
     kiln_kernel_tensor tensor[KILN_FRAME_ARGS_MAX];
     kiln_kernel_tensor *args[KILN_FRAME_ARGS_MAX];
@@ -137,7 +138,7 @@ static void obey(void) {
 
 void kiln_monitor_main(void) {
     __asm__ volatile("cpsid i" ::: "memory");
-    request.received = 0; /* nobody clears memory at the start */
+    request.received = 0; /* memory is not cleared at the start */
     kiln_contain_start();
     kiln_port_start();
     for (;;) {

@@ -1,4 +1,4 @@
-/* What the processor finds at its start. The linker script says where the stack ends. */
+/* The vector table of the processor. The linker script defines the end of the stack. */
 #include <stdint.h>
 
 extern uint32_t kiln_stack_top;
@@ -16,7 +16,7 @@ void kiln_contain_tick(void);
 __attribute__((section(".vectors"), used)) static void (*const vectors[16 + 64])(void) = {
     (void (*)(void))(uintptr_t)&kiln_stack_top,
     kiln_monitor_main,
-    kiln_contain_fault, /* what no handler below could take */
+    kiln_contain_fault, /* faults that no handler below could take */
     kiln_contain_fault,
     kiln_contain_fault,
     kiln_contain_fault,

@@ -26,7 +26,7 @@ void __aeabi_memclr(void *to, size_t count);
 void __aeabi_memset(void *to, size_t count, int value) { memset(to, value, count); }
 void __aeabi_memclr(void *to, size_t count) { memset(to, 0, count); }
 
-/* Division of 64 bits, which the processor has not: the quotient in r0 and r1, the remainder in r2
+/* Division of 64 bits, which the processor lacks: the quotient in r0 and r1, the remainder in r2
  * and r3 (4.3.1). */
 uint64_t kiln_support_divide(uint64_t n, uint64_t d, uint64_t *remainder);
 uint64_t kiln_support_divide(uint64_t n, uint64_t d, uint64_t *remainder) {

@@ -9,7 +9,7 @@ typedef struct chooser {
     kiln_str target;
     kiln_map conversions; /* "shape from to" -> index into ns */
     KILN_VEC(double) ns;
-    kiln_status failure; /* of a callback; the first counts */
+    kiln_status failure; /* the first failure of a callback */
 } chooser;
 
 static kiln_db_filter fastest_of(const chooser *c, kiln_str task_key) {
@@ -103,7 +103,7 @@ static bool is_exact(void *context, const kiln_task *task) {
     return is_among(o->exact, o->exact_count, task->key);
 }
 
-/* ---- schedules of somebody's own --------------------------------------------------------------
+/* ---- schedules given by the user --------------------------------------------------------------
  */
 
 static const kiln_pack_given *find_given(const kiln_pack_options *options, kiln_str task_key) {
@@ -215,6 +215,6 @@ kiln_status kiln_choose(kiln_compilation *compilation, const kiln_pack_options *
     kiln_map_deinit(&c.conversions);
     kiln_strbuf_deinit(&target);
     if (!c.failure) return st;
-    kiln_status_free(st); /* the first error counts */
+    kiln_status_free(st); /* the first error is kept */
     return kiln_status_note(c.failure, "choosing schedules");
 }

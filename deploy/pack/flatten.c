@@ -4,7 +4,7 @@
 #include "base/macros.h"
 #include "base/map.h"
 
-/* A flat plan on its way. */
+/* A flat plan under construction. */
 typedef struct flattening {
     kiln_arena *arena;
     kiln_module_plan *plan;
@@ -14,7 +14,7 @@ typedef struct flattening {
     uint32_t first_step;
 } flattening;
 
-/* What is known of these bytes, or `next`. */
+/* The number of these bytes if they are known, or `next`. */
 static uint32_t number_of(kiln_map *known, kiln_str bytes, uint32_t next) {
     uint64_t number = next;
     kiln_digest digest;

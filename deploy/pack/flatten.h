@@ -1,6 +1,6 @@
-/* The plans of a module of several sizes as one plan: steps one size after the other, over shared
- * kernels and constants. For forms of a module in which every address is decided when they are
- * written (wasm_module.c, static_c.c); one of a single size is one as well. */
+/* The plans of a module of several sizes as one plan: the steps of each size in sequence, over
+ * shared kernels and constants. For forms of a module whose addresses are fixed when they are
+ * written (wasm_module.c, static_c.c). Works for a single size, too. */
 #ifndef KILN_DEPLOY_PACK_FLATTEN_H
 #define KILN_DEPLOY_PACK_FLATTEN_H
 
@@ -22,8 +22,9 @@ typedef struct kiln_flat {
     kiln_flat_bucket *bucket; /* [bucket_count] in the order of the sizes */
 } kiln_flat;
 
-/* Kernels and constants of equal bytes are there once. `*out_flat` is in `arena` and refers to the
- * bytes of `sizes`, whose plans are right (kiln_module_sizes_check) and use no further device. */
+/* Kernels and constants with equal bytes are stored once. `*out_flat` is in `arena` and refers to
+ * the bytes of `sizes`, whose plans are valid (kiln_module_sizes_check) and use no further
+ * device. */
 void kiln_flatten(const kiln_module_sizes *sizes, kiln_arena *arena, kiln_flat *out_flat);
 
 #endif

@@ -23,7 +23,7 @@ static kiln_str sum_of(const kiln_module_sizes *sizes, const char *key, kiln_are
     return kiln_str_from(kiln_arena_printf(arena, "%llu", (unsigned long long)sum));
 }
 
-/* Of the first part, for all of them. */
+/* Copies the first part's metadata for all parts. */
 static void share_metadata(kiln_module_sizes *sizes, kiln_arena *arena) {
     const kiln_module_plan *first = &sizes->bucket[0].plan;
     kiln_plan_pair *shared = KILN_ARENA_ARRAY(arena, kiln_plan_pair, first->metadata_count);

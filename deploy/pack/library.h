@@ -1,6 +1,6 @@
-/* Plans whose kernels are C text as the folder of a library, for the build systems of
- * microcontrollers: Arduino takes it as it is, Zephyr as a module, CMake as a target. Used by
- * `kiln compile --emit library`; library.def lists the files. */
+/* Writes plans whose kernels are C text as the folder of a library, for build systems of
+ * microcontrollers: an Arduino library, a Zephyr module and a CMake target. Used by `kiln compile
+ * --emit library`; library.def lists the files. */
 #ifndef KILN_DEPLOY_LIBRARY_H
 #define KILN_DEPLOY_LIBRARY_H
 
@@ -15,7 +15,7 @@ typedef enum kiln_library_file {
 
 /* Path of a file in the folder, in `arena`. `name`: the identifier of kiln_static_c. */
 const char *kiln_library_path(kiln_library_file file, kiln_str name, kiln_arena *arena);
-/* The texts of all files, appended. Errors of kiln_static_c. */
+/* Appends the texts of all files. Errors of kiln_static_c. */
 KILN_MUST_USE kiln_status kiln_library(const kiln_module_sizes *sizes, kiln_str name,
                                        kiln_arena *arena, kiln_strbuf out_text[KILN_LIBRARY_FILES],
                                        kiln_static_c_sizes *out_sizes);

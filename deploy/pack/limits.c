@@ -33,7 +33,7 @@ static kiln_status check_names(const kiln_compilation *c) {
     return st;
 }
 
-/* Kernels are told apart by task and way; conversions are kernels, too, and run once per use. */
+/* A kernel is a pair of task and way; conversions are kernels, too, and run once per use. */
 static kiln_status check_counts(const kiln_compilation *c, kiln_arena *scratch) {
     const kiln_graph *g = c->graph;
     uint64_t kernels = 0, conversions = 0, steps = c->plan.step_count;
@@ -52,7 +52,7 @@ static kiln_status check_counts(const kiln_compilation *c, kiln_arena *scratch) 
         kernels++;
         conversions += (uint64_t)c->searched.task[i].weight;
     }
-    steps += conversions + g->output.count; /* which may be copied out */
+    steps += conversions + g->output.count; /* outputs may need a copy */
     const struct {
         const char *what;
         uint64_t count, most;

@@ -1,5 +1,5 @@
-/* First fit over several orders; the best one counts (Pisarchyk and Lee 2020, "Efficient memory
- * management for deep neural net inference", is the first of them). */
+/* First fit over several orders, of which the best is taken (Pisarchyk and Lee 2020, "Efficient
+ * memory management for deep neural net inference", is the first of them). */
 #include "deploy/pack/memory.h"
 
 #include <stdlib.h>
@@ -10,14 +10,14 @@
 #include "base/macros.h"
 #include "base/vec.h"
 
-/* An order that looks at more than this is given up: a second at 100,000 values. What is in order
- * of time never is. */
+/* An order that visits more than this is dropped: a second at 100,000 values. The order by time is
+ * never dropped. */
 #define LOOKED_AT_MAX(count) (4000000u + 200 * (uint64_t)(count))
 
-/* What no step touches lives at none. */
+/* Whether any step uses the value. */
 static bool is_used(const kiln_memory_value *v) { return v->first_step <= v->last_step; }
 
-/* ---- orders: which value takes its place first ----------------------------------------------- */
+/* ---- orders in which values get their places ----------------------------------------------- */
 
 static int by_start(const kiln_memory_value *a, const kiln_memory_value *b) {
     return (a->first_step > b->first_step) - (a->first_step < b->first_step);
@@ -51,8 +51,8 @@ static int by_order(const void *a, const void *b, void *order) {
 
 /* ---- values by the steps at which they live -------------------------------------------------- */
 
-/* Placed values, found by the steps at which they live: a segment tree over the steps. A value
- * hangs at the O(log steps) tree nodes that make up its life, and at its first step. */
+/* Placed values, found by the steps at which they live: a segment tree over the steps. A value is
+ * linked at the O(log steps) tree nodes that cover its life, and at its first step. */
 typedef struct link {
     uint32_t value, next; /* next: index into link; 0: none */
 } link;
@@ -60,8 +60,8 @@ typedef struct link {
 typedef struct lives {
     kiln_arena *arena;
     uint32_t leaf_count; /* steps, rounded up to a power of two */
-    uint32_t *at_node;   /* [2 * leaf_count] first link of the values that hang there */
-    uint32_t *at_step;   /* [leaf_count] of those whose first step it is */
+    uint32_t *at_node;   /* [2 * leaf_count] first link of the values of a tree node */
+    uint32_t *at_step;   /* [leaf_count] of the values whose first step it is */
     KILN_VEC(link) link; /* [0] unused */
 } lives;
 
@@ -101,7 +101,8 @@ static void add_linked(const lives *l, uint32_t head, kiln_arena *arena, found_v
         kiln_vec_push_in(arena, out, l->link.data[at].value);
 }
 
-/* Those that live at the first step of `v`, and those that begin later while it lives. */
+/* Finds the values that live at the first step of `v`, and those that begin later during its
+ * life. */
 static void lives_find(const lives *l, const kiln_memory_value *v, kiln_arena *arena,
                        found_values *out) {
     out->count = 0;
@@ -119,7 +120,7 @@ typedef struct planner {
     uint32_t count;
     kiln_arena *scratch;
     lives placed;
-    uint32_t *turn; /* [count] in which a value was placed */
+    uint32_t *turn; /* [count] the turn in which a value was placed */
     found_values neighbour;
     uint64_t looked_at;
 } planner;
@@ -132,7 +133,7 @@ static int by_offset(const void *a, const void *b, void *context) {
     return (p->turn[one] > p->turn[other]) - (p->turn[one] < p->turn[other]);
 }
 
-/* The lowest place where `v` meets none of the placed ones that live at the same time. */
+/* The lowest place where `v` overlaps no placed value that lives at the same time. */
 static uint64_t lowest_place(planner *p, const kiln_memory_value *v) {
     uint64_t offset = 0;
     lives_find(&p->placed, v, p->scratch, &p->neighbour);
@@ -149,7 +150,7 @@ static uint64_t lowest_place(planner *p, const kiln_memory_value *v) {
     return offset;
 }
 
-/* The bytes that the order takes, or UINT64_MAX where finding that out takes too long. */
+/* The bytes that the order needs, or UINT64_MAX if the search takes too long. */
 static uint64_t place(planner *p, kiln_memory_value *const *order) {
     uint64_t peak = 0, limit = p->looked_at + LOOKED_AT_MAX(p->count);
     lives_clear(&p->placed);
@@ -167,7 +168,7 @@ static uint64_t place(planner *p, kiln_memory_value *const *order) {
 
 /* ---- in order of time ------------------------------------------------------------------------ */
 
-/* Bytes that nothing alive takes, lowest first; the last gap never ends. */
+/* Bytes not used by live values, lowest first; the last gap never ends. */
 typedef struct gap {
     uint64_t begin, end;
 } gap;
@@ -213,8 +214,8 @@ static void give_bytes(planner *p, gaps *g, const kiln_memory_value *v) {
     }
 }
 
-/* What `place` finds in the order of first steps, at the cost of the gaps that it looks at: all
- * that can be in the way is alive at that moment. */
+/* The result of `place` for the order of first steps, at the cost of the gaps visited: only values
+ * that are alive at that step can overlap. */
 static uint64_t place_in_time(planner *p, kiln_memory_value *const *order, uint32_t step_count) {
     uint32_t *ends = KILN_ARENA_ARRAY(p->scratch, uint32_t, step_count + 1), /* a value + 1 */
         *next = KILN_ARENA_ARRAY(p->scratch, uint32_t, p->count), step = 0;

@@ -1,4 +1,4 @@
-/* Where values lie in memory. Inside deploy/pack; pure. */
+/* Places values in memory. Inside deploy/pack; pure. */
 #ifndef KILN_DEPLOY_PACK_MEMORY_H
 #define KILN_DEPLOY_PACK_MEMORY_H
 
@@ -7,8 +7,8 @@
 
 #include "base/arena.h"
 
-/* A value that needs memory from the step that writes it to the last one that reads it. One whose
- * first step comes after its last one shares its bytes with everybody. */
+/* A value that needs memory from the step that writes it to the last one that reads it. A value
+ * whose first step comes after its last one may share bytes with all others. */
 typedef struct kiln_memory_value {
     uint64_t size_bytes;
     uint32_t first_step, last_step; /* both included */
@@ -16,16 +16,16 @@ typedef struct kiln_memory_value {
 } kiln_memory_value;
 
 typedef struct kiln_memory_peak {
-    uint64_t arena_bytes; /* that hold everything */
-    uint64_t live_bytes;  /* of the values alive at the worst step: no plan can do with less */
+    uint64_t arena_bytes; /* size of the arena */
+    uint64_t live_bytes;  /* of the values alive at the worst step: a lower bound for any plan */
     uint64_t value_bytes; /* of all values */
-    uint64_t looked_at;   /* values and steps that were looked at: what planning cost */
+    uint64_t looked_at;   /* values and steps visited: the cost of planning */
 } kiln_memory_peak;
 
 /* Sets the offsets of `count` values so that no two that are alive at the same step share bytes;
- * without `reuse` no two at all do. Sizes count rounded up to the alignment.
- * Cost: O(log steps) a value, and for each pair of values that are alive together while those are
- * some hundred a value; where they are more, fewer ways to place them are tried. */
+ * without `reuse` no two at all do. Sizes are rounded up to the alignment. Cost: O(log steps) per
+ * value, plus the pairs of values that are alive together, up to some hundred per value; with more
+ * pairs fewer orders are tried. */
 kiln_memory_peak kiln_memory_plan(kiln_memory_value *value, uint32_t count, bool reuse,
                                   kiln_arena *scratch);
 

@@ -10,7 +10,7 @@
 #include "base/mpack.h"
 #include "base/vec.h"
 
-/* Where what the plans share lies in the file: equal constants and kernels have one place. */
+/* Places in the file of data shared by the plans: equal constants and kernels have one place. */
 typedef struct places {
     uint64_t **offset;        /* [bucket][buffer] of constants, in their section */
     const kiln_str *constant; /* [constant_count] the bytes that are stored, in file order */
@@ -140,7 +140,7 @@ static void write_kernels(const kiln_module_sizes *sizes, const places *p, kiln_
         kiln_mpack_write_bin(out, p->stored[i].data, p->stored[i].size);
 }
 
-/* What version 2 has beyond version 1, each as an array behind the fields of before. */
+/* The additions of version 2, each an array behind the fields of version 1. */
 static void write_device(const kiln_plan_device *device, kiln_strbuf *out) {
     kiln_mpack_write_array(out, 3);
     kiln_mpack_write_u64(out, device->kind);
@@ -273,7 +273,7 @@ static void encode(const kiln_module_sizes *sizes, const places *p, kiln_strbuf 
     put_u32(header + KILN_MODULE_AT_SECTION_COUNT, KILN_MODULE_SECTION_COUNT);
     put_u64(header + KILN_MODULE_AT_FILE_BYTES, out->size - begin);
     put_u64(header + KILN_MODULE_AT_CHECKSUM,
-            kiln_hash64(header, table_bytes, 0)); /* while it is zero */
+            kiln_hash64(header, table_bytes, 0)); /* the field is zero while hashing */
 }
 
 kiln_status kiln_module_encode_sizes(const kiln_module_sizes *sizes, kiln_strbuf *out) {

@@ -10,12 +10,12 @@
 /* Appends the file to `out`; same plan, same bytes. Constants with equal bytes are stored once.
  * Errors are those of kiln_module_plan_check. */
 KILN_MUST_USE kiln_status kiln_module_encode(const kiln_module_plan *plan, kiln_strbuf *out);
-/* The same of a module of several sizes, whose equal kernels and constants are stored once.
+/* The same for a module of several sizes, whose equal kernels and constants are stored once.
  * Metadata is that of the first bucket. Errors are those of kiln_module_sizes_check. */
 KILN_MUST_USE kiln_status kiln_module_encode_sizes(const kiln_module_sizes *sizes,
                                                    kiln_strbuf *out);
 
-/* Encodes and puts the file in place at once (kiln_file_write's errors). */
+/* Encodes and writes the file atomically (errors of kiln_file_write). */
 KILN_MUST_USE kiln_status kiln_module_write(const kiln_module_plan *plan, const char *path);
 
 #endif

@@ -90,8 +90,8 @@ static void add_copy(kiln_packer *p, kiln_str name, uint32_t from, uint32_t to) 
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 
-/* What its schedule says beside its code: which of its inputs each result may overwrite, and the
- * layouts of constants, which ways do not name. */
+/* Reads from the schedule which input each result may overwrite, and the layouts of constants,
+ * which are not in ways. */
 static kiln_status look_at_schedule(kiln_packer *p, const kiln_program *te,
                                     const kiln_trace *trace) {
     kiln_arena scratch;
@@ -123,7 +123,7 @@ static kiln_status tell_step(kiln_packer *p, const kiln_program *te, kiln_str ke
     return p->options->step(p->options->step_context, p->text.data);
 }
 
-/* The artefact's bytes, of an earlier packing where there was one. */
+/* The artefact's bytes, from an earlier packing if it has built it. */
 static kiln_status build_kernel(kiln_packer *p, const kiln_program *te, kiln_str key, kiln_str name,
                                 const kiln_trace *trace, bool on_host, kiln_str *out_bytes) {
     kiln_pack_kernels *known = p->options->kernels;
@@ -148,7 +148,7 @@ static kiln_status build_kernel(kiln_packer *p, const kiln_program *te, kiln_str
     return KILN_OK;
 }
 
-/* The kernel that a trace makes of a task, once per module and place. */
+/* The kernel of a task and trace, built once per module and place. */
 static kiln_status find_kernel(kiln_packer *p, const kiln_program *te, kiln_str key,
                                const kiln_trace *trace, bool on_host, uint32_t *out_index) {
     char hash[KILN_HASH128_TEXT];
@@ -245,7 +245,7 @@ static kiln_status convert(kiln_packer *p, kiln_value value, uint32_t from, uint
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-/* The bytes of a constant in that layout, laid out now so that no run has to. */
+/* The bytes of a constant in that layout, converted now instead of in each run. */
 static const void *constant_in(kiln_packer *p, kiln_value value, const kiln_layout *layout) {
     const kiln_value_info *info = &p->graph->value.data[value];
     if (kiln_layout_is_identity(layout)) return info->data;
@@ -269,7 +269,7 @@ kiln_status kiln_packer_read(kiln_packer *p, kiln_value value, const kiln_layout
     uint32_t result =
         kiln_packer_add_buffer(p, value, layout, (kiln_plan_buffer){.storage = KILN_STORAGE_ARENA});
     *out_buffer = result;
-    /* Once, where the value is computed, and not in each iteration of a loop that reads it. */
+    /* Convert once, where the value is computed, not in each iteration of a loop that reads it. */
     const uint32_t depth = p->depth;
     p->depth = p->depth_of[value];
     kiln_status st = convert(p, value, source, result, &p->layout[value], layout);
@@ -333,7 +333,7 @@ static kiln_status pack_kernel(kiln_packer *p, uint32_t index) {
     return st;
 }
 
-/* Brings an operand that is not written in its place there; the bytes of it get no name. */
+/* Copies an operand that is not written in place to its place; these bytes get no name. */
 static kiln_status bring(kiln_packer *p, kiln_value operand, uint32_t whole, uint64_t offset,
                          const kiln_layout *layout, uint32_t *out_part) {
     const kiln_value_info *info = &p->graph->value.data[operand];
@@ -351,7 +351,7 @@ static kiln_status bring(kiln_packer *p, kiln_value operand, uint32_t whole, uin
     return KILN_OK;
 }
 
-/* Operands lie in the result already, most of them. */
+/* Most operands lie in the result already. */
 static kiln_status pack_joined(kiln_packer *p, const kiln_step *from, const kiln_parts *parts,
                                uint32_t *arg) {
     kiln_value whole = from->arg[parts->part[0].whole];
@@ -478,7 +478,7 @@ static bool is_on(const kiln_packer *p, kiln_planner planner) {
     return !(p->options->without >> planner & 1);
 }
 
-/* In the arena of the device where the kernels are, and of the processor beside it. */
+/* Places buffers in the arena of the kernels' device, and in that of the processor. */
 static void place_buffers(kiln_packer *p) {
     kiln_places places = {.buffer = p->buffer.data,
                           .buffer_count = p->buffer.count,
@@ -506,8 +506,8 @@ static kiln_str ns_text(kiln_packer *p, double ns) {
     return ns > 0 ? kiln_str_from(kiln_arena_printf(p->arena, "%.0f", ns)) : (kiln_str){0};
 }
 
-/* Of one run, as the sum of its kernels; 0 where one was not measured, or it is not known how often
- * one runs. */
+/* Time of one run, as the sum of its kernels; 0 if one was not measured, or its number of
+ * executions is unknown. */
 static double median_ns_of(const kiln_packer *p) {
     double sum = 0;
     for (uint32_t s = 0; s < p->plan.step_count; s++) {
@@ -575,7 +575,7 @@ static void fill_report(kiln_packer *p) {
     p->report.task_count = p->plan.tasks.count;
     p->report.task = KILN_ARENA_ARRAY(p->arena, kiln_pack_task, p->plan.tasks.count);
     for (uint32_t s = p->plan.step_count;
-         s-- > 0;) { /* of several ways the one that is used first */
+         s-- > 0;) { /* if a task has several ways, the first one wins */
         const kiln_step *step = &p->plan.step[s];
         if (step->kind != KILN_STEP_KERNEL) continue;
         const kiln_task *task = &p->plan.tasks.task[step->task];

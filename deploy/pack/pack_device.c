@@ -1,10 +1,10 @@
-/* A module with kernels for a device that has memory of its own. Values lie there, but for inputs
- * and outputs, which are the caller's, what a loop asks of the processor (how often it runs,
- * whether it goes on), and what kernels of the device's host compute (compiler-core/layout). Each
- * step is done where its results lie; what it reads and is not there is copied before it, once for
- * all steps that are in the same loops. Inputs are copied before the first step, and outputs of the
- * device behind the last one. Of an output that has as many rows as a loop runs each row is copied
- * out in its iteration: behind the last one there is nothing to copy. */
+/* A module with kernels for a device that has its own memory. Values lie there, except inputs and
+ * outputs, which are the caller's, counts and conditions of loops, which the processor reads, and
+ * results of kernels on the device's host (compiler-core/layout). Each step runs where its results
+ * lie; operands that are not there are copied before it, once for all steps in the same loops.
+ * Inputs are copied before the first step, and outputs of the device behind the last one. An output
+ * with one row per iteration of a loop is copied out row by row in the iterations, not at the
+ * end. */
 #include "base/check.h"
 #include "deploy/pack/packer.h"
 #include "deploy/runtime/device.h"
@@ -12,12 +12,13 @@
 #define THE_DEVICE 1u /* in the module's plan */
 #define NOWHERE UINT32_MAX
 
-/* Where a buffer of before is to be found: itself, or another one with its bytes. */
+/* Where an original buffer is now: itself, or another buffer with its bytes. */
 typedef struct home {
-    bool kept;     /* the processor's, with a twin on the device: ports, conditions and numbers of
-                      loops */
-    bool is_hosts; /* the processor's alone: what kernels of the host compute, or they alone read */
-    bool grows;    /* the same: outputs of as many rows as a loop runs, and such rows */
+    bool kept;      /* the processor's, with a twin on the device: ports, conditions and numbers of
+                       loops */
+    bool is_hosts;  /* only on the processor: results of the host's kernels, or operands that only
+                     * they read */
+    bool grows;     /* the same for outputs with one row per iteration of a loop, and such rows */
     uint32_t there; /* for steps of the device; NOWHERE: it has not been copied there */
     uint32_t here;  /* for steps of the processor; the same */
 } home;
@@ -28,7 +29,7 @@ typedef struct moving {
     uint32_t step_count;
     uint32_t count;              /* buffers before */
     home *of;                    /* [count] */
-    KILN_VEC(uint32_t *) copied; /* places found by copying in bodies that are open */
+    KILN_VEC(uint32_t *) copied; /* places made by copies in open bodies */
 } moving;
 
 static bool is_port(const kiln_plan_buffer *buffer) {
@@ -76,7 +77,7 @@ static void find_computed(moving *m) {
     }
 }
 
-/* Inputs and constants that the host's kernels read, and no other step does. */
+/* Inputs and constants that only the host's kernels read. */
 static void find_read(moving *m) {
     bool *host = KILN_ARENA_ARRAY(m->p->arena, bool, m->count);
     bool *device = KILN_ARENA_ARRAY(m->p->arena, bool, m->count);
@@ -101,7 +102,7 @@ static void find_growing(moving *m) {
     }
 }
 
-/* What is not the processor's alone is on the device, or has a twin there. */
+/* Moves every buffer that is not only the processor's to the device, or gives it a twin there. */
 static void move_buffers(moving *m) {
     kiln_packer *p = m->p;
     for (uint32_t i = 0; i < m->count; i++) {
@@ -141,7 +142,7 @@ static void add_event(kiln_packer *p, kiln_str name) {
     add_event_for(p, name, p->level[0].count - 1);
 }
 
-/* For the last step of the device that is in no loop. None: there is nothing to wait for. */
+/* Waits for the last step of the device outside loops, if there is one. */
 static void add_last_event(kiln_packer *p, kiln_str name) {
     uint32_t last = KILN_PLAN_NONE;
     for (uint32_t s = 0; s < p->level[0].count; s++) {
@@ -157,7 +158,7 @@ static void note_copied(moving *m, uint32_t *place, uint32_t buffer) {
     kiln_vec_push_in(m->p->arena, &m->copied, place);
 }
 
-/* A buffer of the device with the bytes that `from` had before everything moved. */
+/* A buffer of the device with the bytes of the original buffer `from`. */
 static uint32_t bring_there(moving *m, kiln_str name, uint32_t from) {
     home *of = &m->of[from];
     if (of->there != NOWHERE) return of->there;
@@ -167,7 +168,7 @@ static uint32_t bring_there(moving *m, kiln_str name, uint32_t from) {
     return to;
 }
 
-/* The same of the processor. Constants are in the module's file, for both. */
+/* The same for the processor. Constants are in the module's file, for both. */
 static uint32_t bring_back(moving *m, kiln_str name, uint32_t from) {
     kiln_packer *p = m->p;
     home *of = &m->of[from];
@@ -184,7 +185,8 @@ static uint32_t bring_back(moving *m, kiln_str name, uint32_t from) {
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-/* Where the step is done: with its results, and what only has another name where it is. */
+/* Whether the step runs on the processor: kernels and copies run where their results lie, an alias
+ * where its buffer lies. */
 static bool is_done_here(const moving *m, const kiln_plan_step *step) {
     const uint32_t last = step->arg[step->arg_count - 1];
     const home *of = &m->of[last];
@@ -196,7 +198,7 @@ static void move_step(moving *m, const kiln_plan_step *step) {
     kiln_packer *p = m->p;
     const bool here = is_done_here(m, step);
     if (step->action == KILN_ACTION_COPY && here && m->of[step->arg[1]].grows &&
-        m->of[step->arg[0]].here == NOWHERE) { /* a row to where it is stacked */
+        m->of[step->arg[0]].here == NOWHERE) { /* a row is copied to its place in the stack */
         add_copy(p, step->name, m->of[step->arg[0]].there, step->arg[1]);
         add_event(p, step->name);
         return;
@@ -268,7 +270,9 @@ static bool needs_device(const kiln_packer *p) {
 }
 
 void kiln_packer_move_to_device(kiln_packer *p) {
-    if (!needs_device(p)) p->device_kind = 0; /* what only moves bytes is done here */
+    if (!needs_device(p))
+        p->device_kind = 0; /* a module that only moves bytes runs on the
+                             * processor */
     if (!p->device_kind) return;
     moving m = {.p = p,
                 .step = p->level[0].data,

@@ -1,6 +1,6 @@
 /* Loops of the graph to loops of the module. A carried value has one place: it is filled before the
- * loop, and at the end of each iteration with what the next one is to find. Rows are read and
- * written where they lie in the whole, if they are aligned there; otherwise they are copied. */
+ * loop, and at the end of each iteration with the value for the next one. Rows are read and written
+ * in place in the whole, if they are aligned there; otherwise they are copied. */
 #include "base/check.h"
 #include "base/macros.h"
 #include "deploy/pack/packer.h"
@@ -45,8 +45,8 @@ static bool is_aligned(const kiln_packer *p, uint64_t size_bytes) {
     return size_bytes > 0 && size_bytes % p->alignment == 0;
 }
 
-/* Results of kernels of this body, row-major and in no other place, may be written where they are
- * stacked, but not where that is another memory (pack_device.c). */
+/* Results of kernels of this body that are row-major and have no other place may be written
+ * directly into the stack, unless that is in another memory (pack_device.c). */
 static void find_stacked(kiln_packer *p, uint32_t end_step, const bool *computed, uint32_t depth) {
     const kiln_node_info *end = node_of(p, end_step);
     const kiln_loop_info info =
@@ -92,7 +92,7 @@ void kiln_packer_prepare_loops(kiln_packer *p) {
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* The row of `whole` that each iteration of the loop at plan step `loop` has. */
+/* The row of `whole` for each iteration of the loop at plan step `loop`. */
 static kiln_plan_buffer row_of(const kiln_packer *p, uint32_t whole, uint64_t row_bytes,
                                uint32_t loop, bool reversed) {
     const kiln_loop_info info = kiln_loop_describe(p->graph, p->plan.step[loop].node);
@@ -113,7 +113,7 @@ kiln_plan_buffer kiln_packer_row(kiln_packer *p, kiln_value value) {
                   kiln_loop_is_reversed(end, at - info.carried));
 }
 
-/* Rows of a row cannot be named: the outer one is copied out first. */
+/* A row of a row cannot be expressed: the outer one is copied out first. */
 static uint32_t without_stride(kiln_packer *p, uint32_t buffer, kiln_str name) {
     if (p->buffer.data[buffer].stride == 0) return buffer;
     uint32_t copy = add_temp(p, p->buffer.data[buffer].size_bytes);
@@ -121,7 +121,7 @@ static uint32_t without_stride(kiln_packer *p, uint32_t buffer, kiln_str name) {
     return copy;
 }
 
-/* What an iteration sees of a value; the body is open. */
+/* Makes an iteration's row of a value; the body is open. */
 static void open_row(kiln_packer *p, uint32_t loop, kiln_value value, uint32_t whole,
                      bool reversed) {
     const uint64_t size_bytes = bytes_of(p, value);
@@ -149,7 +149,7 @@ static bool reads_index(const kiln_packer *p, uint32_t loop, kiln_value index) {
     return false;
 }
 
-/* A place of its own for a value that is carried, filled with what it is at first. */
+/* Makes a place for a carried value, filled with its initial value. */
 static kiln_status open_carried(kiln_packer *p, kiln_value first, kiln_value value,
                                 uint32_t *out_buffer) {
     const kiln_plan_buffer plan = {.storage = KILN_STORAGE_ARENA};
@@ -162,7 +162,7 @@ static kiln_status open_carried(kiln_packer *p, kiln_value first, kiln_value val
     return KILN_OK;
 }
 
-/* The number of iterations, where it may be other than the loop's bound. */
+/* The number of iterations, if it may differ from the loop's bound. */
 static kiln_status open_count(kiln_packer *p, kiln_value count, int64_t trips,
                               uint32_t *out_buffer) {
     *out_buffer = KILN_PLAN_NONE;
@@ -218,8 +218,8 @@ static bool is_carried(const kiln_packer *p, const kiln_packer_loop *loop, uint3
     return false;
 }
 
-/* What is handed on to a carried value's place. What lies in such a place itself is brought out of
- * it, so that no value is overwritten before it was handed on. */
+/* Finds the next value for each carried value's place. A next value that lies in such a place
+ * itself is copied out first, so that no value is overwritten before it is passed on. */
 static kiln_status find_next(kiln_packer *p, const kiln_packer_loop *loop, uint32_t carried,
                              kiln_value next, uint32_t to, uint32_t *out_buffer) {
     kiln_status st = kiln_packer_read(p, next, &row, out_buffer);
@@ -251,7 +251,7 @@ static kiln_status hand_on(kiln_packer *p, const kiln_packer_loop *loop, const k
     return KILN_OK;
 }
 
-/* Rows that no kernel wrote into their place. */
+/* Copies rows that no kernel wrote in place. */
 static kiln_status stack_rows(kiln_packer *p, uint32_t loop, const kiln_node_info *end,
                               const kiln_loop_info *info) {
     const uint32_t skipped = end->input_count - end->output_count;

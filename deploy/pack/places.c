@@ -6,9 +6,9 @@
 #define NEVER UINT32_MAX
 
 typedef struct life {
-    uint32_t first, last; /* steps that touch it, parts of it included; first NEVER: none */
+    uint32_t first, last; /* steps that touch it or parts of it; first NEVER: none */
     uint32_t kept;  /* the end of the last loop that needs it again in each iteration; 0: none */
-    uint32_t place; /* the buffer at whose place it stands: itself or an earlier one */
+    uint32_t place; /* the buffer whose place it has: itself or an earlier one */
 } life;
 
 static uint32_t root_of(const kiln_places *p, uint32_t buffer) {
@@ -31,8 +31,8 @@ static void keep(life *l, uint32_t loop, uint32_t end) {
     l->kept = KILN_MAX(l->kept, end);
 }
 
-/* What an iteration finds at its beginning it needs in each; what it stacks is there from the first
- * one on. The rules are those of kiln_module_plan_check. */
+/* A value that an iteration reads from before the loop must live in all iterations; a stacked value
+ * lives from the first one on. The rules are those of kiln_module_plan_check. */
 static void keep_for_loop(const kiln_places *p, life *life_of, uint32_t loop) {
     const uint32_t end = loop + p->step[loop].body_count;
     for (uint32_t s = loop + 1; s <= end; s++) {
@@ -65,7 +65,7 @@ static void find_lives(const kiln_places *p, life *life_of) {
         if (p->step[s].action == KILN_ACTION_LOOP) keep_for_loop(p, life_of, s);
 }
 
-/* The input whose place result `arg` of step `s` takes over: read once, by nobody later. */
+/* The input whose place result `arg` of step `s` takes over: read once, and not later. */
 static bool takes_over(const kiln_places *p, const life *life_of, uint32_t s, uint32_t arg,
                        uint32_t *out_input) {
     const kiln_plan_step *step = &p->step[s];
@@ -79,7 +79,7 @@ static bool takes_over(const kiln_places *p, const life *life_of, uint32_t s, ui
            p->buffer[input].size_bytes == p->buffer[step->arg[arg]].size_bytes;
 }
 
-/* What stands at a buffer's place later makes that place live as long. */
+/* A later buffer at the same place extends the life of that place. */
 static void share_places(const kiln_places *p, life *life_of, kiln_arena *scratch) {
     uint32_t *last = KILN_ARENA_ARRAY(scratch, uint32_t, p->buffer_count), input = 0;
     for (uint32_t i = 0; i < p->buffer_count; i++) last[i] = life_of[i].last;
@@ -94,7 +94,7 @@ static void share_places(const kiln_places *p, life *life_of, kiln_arena *scratc
     for (uint32_t i = 0; i < p->buffer_count; i++) life_of[i].last = last[i];
 }
 
-/* Sizes that are multiples of an alignment give places that are. */
+/* Sizes that are multiples of an alignment give aligned places. */
 static uint64_t round_up(uint64_t size_bytes, uint32_t alignment) {
     return alignment ? (size_bytes + alignment - 1) / alignment * alignment : size_bytes;
 }

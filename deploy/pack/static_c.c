@@ -20,7 +20,7 @@ typedef struct writer {
     kiln_artefact *kernel;    /* [kernel_count] */
     uint32_t *packer;         /* [step_count] the step whose packed constants it uses */
     const uint32_t *grown_by; /* [buffer_count] */
-    bool grows;               /* an output has rows whose number only the run knows */
+    bool grows;               /* the number of rows of an output is known at run time only */
     kiln_static_c_sizes sizes;
 } writer;
 
@@ -45,7 +45,7 @@ static void write_kernel(writer *w, uint32_t index) {
     }
 }
 
-/* Whether the function `entry` of a kernel takes argument `arg`: its head says so. */
+/* Whether the function `entry` of a kernel takes argument `arg`, according to its head. */
 static bool takes(const kiln_artefact *kernel, const char *entry, uint32_t arg) {
     char wanted[32];
     const char *head = strstr(split_of(kernel->payload), entry);
@@ -119,7 +119,7 @@ static void write_address(writer *w, uint32_t buffer) {
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-/* Arguments that are packed stand behind those of the step. */
+/* Packed arguments follow those of the step. */
 static void write_call(writer *w, uint32_t index, const char *entry) {
     const kiln_plan_step *step = &w->plan->step[index];
     const kiln_artefact *kernel = &w->kernel[step->kernel];
@@ -145,15 +145,15 @@ static void write_copy(writer *w, const kiln_plan_step *step) {
                        (unsigned long long)w->plan->buffer[step->arg[0]].size_bytes);
 }
 
-/* An element in memory, as what a loop asks of it. */
+/* Writes an element in memory, as read by a loop. */
 static void write_element(writer *w, const char *type, uint32_t buffer) {
     kiln_strbuf_printf(w->out, "*(%s *)(", type);
     write_address(w, buffer);
     kiln_strbuf_text(w->out, ")");
 }
 
-/* A loop that is to run more often than it can is an error. Its count is read once: values of the
- * body may take its memory. */
+/* A loop that needs more iterations than its maximum is an error. Its count is read once, because
+ * values of the body may reuse its memory. */
 static void write_loop(writer *w, uint32_t index) {
     const kiln_plan_step *step = &w->plan->step[index];
     if (step->count != KILN_PLAN_NONE) {
@@ -180,14 +180,14 @@ static void write_loop(writer *w, uint32_t index) {
     kiln_strbuf_printf(w->out, " = i%u;\n", index);
 }
 
-/* Whether the loop decides how many rows an output has. Such a loop is in no other. */
+/* Whether the loop decides how many rows an output has. Such a loop is an outermost one. */
 static bool decides_rows(const writer *w, uint32_t loop) {
     for (uint32_t i = 0; i < w->plan->output_count; i++)
         if (w->grown_by[w->bucket->output[i].buffer] == loop) return true;
     return false;
 }
 
-/* Behind the loop: how many rows there are, and zeros behind them. */
+/* Behind the loop: stores the number of rows, and zeros behind them. */
 static void write_rows(writer *w, uint32_t loop) {
     for (uint32_t i = 0; i < w->plan->output_count; i++) {
         const uint32_t buffer = w->bucket->output[i].buffer;
@@ -232,7 +232,7 @@ static void write_steps(writer *w, uint32_t from, uint32_t to) {
     }
 }
 
-/* Of outputs whose number of rows does not follow from the run. */
+/* For outputs whose number of rows does not depend on the run. */
 static void write_fixed_rows(writer *w) {
     for (uint32_t i = 0; w->grows && i < w->plan->output_count; i++) {
         const kiln_plan_port *port = &w->bucket->output[i];
@@ -256,7 +256,7 @@ static void write_prepare(writer *w) {
     kiln_strbuf_text(w->out, "    is_done = 1;\n    return 0;\n}\n");
 }
 
-/* static int run_SIZE(inputs, outputs); of one size run_0. */
+/* static int run_SIZE(inputs, outputs); run_0 if there is one size. */
 static void write_bucket(writer *w, const kiln_flat_bucket *bucket) {
     w->bucket = bucket;
     kiln_strbuf_printf(w->out,
@@ -385,7 +385,7 @@ static void write_port(writer *w, const char *what, uint32_t index, const kiln_p
                        (unsigned long long)w->plan->buffer[port->buffer].size_bytes);
 }
 
-/* Sizes that it takes, as a sentence. */
+/* The supported sizes, as a sentence. */
 static void write_sizes(writer *w) {
     kiln_strbuf_printf(w->out, " *\n * `size` is that of %.*s: ", KILN_STR_ARG(w->module->dim));
     if (w->module->by_rows)

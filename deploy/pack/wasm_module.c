@@ -10,8 +10,8 @@
 #include "deploy/pack/flatten.h"
 #include "deploy/pack/prepared.h"
 
-/* kiln_kernel_tensor and kiln_kernel_services where pointers have 32 bits: their sizes, and what of
- * them is not zero. */
+/* kiln_kernel_tensor and kiln_kernel_services where pointers have 32 bits: their sizes, and the
+ * fields that are not zero. */
 #define TENSOR_BYTES 40u
 #define TENSOR_AT_DATA 0u
 #define SERVICES_BYTES 20u
@@ -30,13 +30,13 @@ typedef struct writer {
     const kiln_module_plan *plan; /* the flat one */
     kiln_arena *arena;
     kiln_artefact *kernel;    /* [kernel_count] */
-    uint32_t *first_payload;  /* [kernel_count] the section kiln.kernel that is its payload 0 */
+    uint32_t *first_payload;  /* [kernel_count] the section kiln.kernel of its payload 0 */
     uint32_t *packer;         /* [step_count] */
     const uint32_t *grown_by; /* [buffer_count] */
-    uint64_t used;            /* bytes of memory that have their places */
+    uint64_t used;            /* bytes of memory placed so far */
     uint64_t data_at;         /* address of the first byte of `data` */
     uint64_t services, scratch;
-    uint64_t *address;   /* [buffer_count] of those that are no alias */
+    uint64_t *address;   /* [buffer_count] addresses; not of aliases */
     uint64_t **own;      /* [step_count][arguments of its kernel] of packed ones and temps */
     uint64_t **table;    /* [kernel_count][arguments] */
     kiln_strbuf data;    /* the end of the memory */
@@ -86,8 +86,8 @@ static void place_constants(writer *w) {
     }
 }
 
-/* What a step owns of its kernel's arguments: what is packed belongs to the step that packs, temps
- * to all steps of the kernel, as these run one after the other. */
+/* Places a step's packed arguments and temps: packed arguments belong to the step that packs, temps
+ * to all steps of the kernel, which run one after the other. */
 static void place_owned(writer *w, uint32_t s) {
     const kiln_plan_step *step = &w->plan->step[s];
     const kiln_manifest *m = &w->kernel[step->kernel].manifest;
@@ -142,8 +142,8 @@ static uint64_t address_of(const writer *w, uint32_t buffer) {
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-/* The array of pointers to tensors that a launch gets; its own tensors stand behind it. Where one
- * of them moves with a loop, a row goes to `moves`. */
+/* Writes the array of pointers to tensors for a launch, with its own tensors behind it. If one of
+ * them moves with a loop, adds a row to `moves`. */
 static uint64_t put_args(writer *w, uint32_t s, const kiln_manifest_launch *launch,
                          kiln_strbuf *moves) {
     const kiln_plan_step *step = &w->plan->step[s];
@@ -199,7 +199,7 @@ static void write_kernel(writer *w, uint32_t s, kiln_strbuf *out) {
     kiln_strbuf_deinit(&moves);
 }
 
-/* [address, bytes that it moves with each iteration, of which loop]; null for no buffer. */
+/* [address, bytes that it moves with each iteration, the loop]; null for no buffer. */
 static void write_place(const writer *w, const char *name, uint32_t buffer, kiln_strbuf *out) {
     if (buffer == KILN_PLAN_NONE) return;
     const kiln_plan_buffer *b = &w->plan->buffer[buffer];
@@ -313,7 +313,7 @@ static void write_buckets(const writer *w, kiln_strbuf *out) {
     kiln_strbuf_char(out, ']');
 }
 
-/* In the oldest form that can say what it is, which older loaders read. */
+/* The oldest version that can express the module, so that older loaders can read it. */
 static uint32_t version_of(const writer *w) {
     bool grows = false;
     for (uint32_t i = 0; i < w->plan->buffer_count; i++) grows |= w->grown_by[i] != KILN_PLAN_NONE;
@@ -404,7 +404,7 @@ static kiln_status decode_kernels(writer *w) {
     return KILN_OK;
 }
 
-/* Memory that begins as zeros, then the data, whose arguments name places in both. */
+/* Memory of zeros first, then the data, whose arguments refer to both. */
 static void lay_out(writer *w) {
     char services[SERVICES_BYTES] = {0};
     w->used = (uint64_t)KILN_WASM_STACK_BYTES * w->plan->threads;

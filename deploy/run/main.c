@@ -1,4 +1,4 @@
-/* kiln-run: runs a module on a board. One static file that needs nothing but the kernel. */
+/* kiln-run: runs a module on a board. One static file without dependencies except the kernel. */
 #include <stdio.h>
 
 #include "base/macros.h"
@@ -20,7 +20,7 @@ static kiln_status bench(const kiln_run *run, kiln_arena *process) {
     if (st) return st;
     if (emulator) {
         printf("emulated by %s: these times say nothing of the processor\n", emulator);
-        times.peak_flops = 0; /* it bounds nothing */
+        times.peak_flops = 0; /* the peak of an emulator is meaningless */
     }
     kiln_run_print_times(run->module, &times);
     return KILN_OK;

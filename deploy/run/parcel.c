@@ -32,7 +32,7 @@ static kiln_status add_inputs(const kiln_module *module, const uint64_t *samples
         parcel->samples = KILN_MAX(parcel->samples, samples[i]);
         st = add(&parcel->input_bytes, port, samples[i]);
     }
-    /* A module without inputs gets some bytes all the same: nothing has no name in a store. */
+    /* A module without inputs gets some bytes, because a store cannot name an empty blob. */
     parcel->input_bytes = KILN_MAX(parcel->input_bytes, ALIGNMENT);
     return st;
 }

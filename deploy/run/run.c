@@ -84,7 +84,7 @@ static size_t samples_in(const kiln_shape *file, const kiln_shape *port) {
                : 0;
 }
 
-/* A module of several sizes takes that of the first file that does not fit otherwise. */
+/* A module of several sizes takes the size of the first file that does not fit the current one. */
 static kiln_status take_size(kiln_module *module, uint32_t input, const kiln_shape *file,
                              bool *is_fixed) {
     const kiln_shape shape = kiln_port_shape(kiln_module_input(module, input));
@@ -146,7 +146,7 @@ static kiln_status find_input(const kiln_module *module, kiln_str name, uint32_t
     return st;
 }
 
-/* Reads the inputs that are given. */
+/* Reads the given inputs. */
 static kiln_status feed_given(kiln_run *run, const kiln_opt_list *given, kiln_run_reader reader,
                               kiln_arena *arena) {
     kiln_status st = KILN_OK;
@@ -255,7 +255,7 @@ kiln_status kiln_run_samples(kiln_run *run) {
     return KILN_OK;
 }
 
-/* Of several samples each has room for all rows. */
+/* With several samples each has room for all rows. */
 static kiln_shape shape_of(const kiln_run *run, uint32_t output) {
     kiln_shape shape = kiln_port_shape(kiln_module_output(run->module, output));
     if (run->samples == 1 && shape.rank > 0)

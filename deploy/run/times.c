@@ -30,7 +30,7 @@ double kiln_run_step_ns(const kiln_module *module, uint64_t host_ns) {
 static void on_step(void *context, uint32_t step, int done) {
     step_times *times = context;
     const uint64_t now_ns = kiln_clock_precise_ns();
-    /* A loop's own time is that of its steps, each of which comes once per iteration. */
+    /* A loop's time is that of its steps, each of which is counted once per iteration. */
     if (done && kiln_module_step_at(times->module, step)->action != KILN_MODULE_STEP_LOOP) {
         const double ns = kiln_run_step_ns(times->module, now_ns - times->started_ns);
         times->sum_ns += ns;
@@ -55,7 +55,7 @@ kiln_status kiln_run_once(kiln_module *module, const void *const *inputs, void *
     return code ? KILN_ERROR(INTERNAL, "%s", kiln_module_error(module)) : KILN_OK;
 }
 
-/* Whether the times of its device are not those that pass here. */
+/* Whether its device counts times that differ from the host's clock. */
 static bool is_counted(const kiln_module *module) {
     const kiln_target *device = kiln_module_device(module);
     const kiln_device_row *row = device ? kiln_device_row_for(kiln_payload_of(device->kind)) : NULL;
@@ -102,7 +102,7 @@ kiln_status kiln_run_measure(kiln_module *module, const void *const *inputs, voi
     return st;
 }
 
-/* On the core where it is now. */
+/* Pins the thread to its current core. */
 static void pin(cpu_set_t *before) {
     cpu_set_t one;
     sched_getaffinity(0, sizeof *before, before);
@@ -129,7 +129,7 @@ kiln_status kiln_run_time(const kiln_run *run, kiln_arena *arena, kiln_run_times
     return st;
 }
 
-/* GFLOP/s, and the share of the peak where that is known. */
+/* GFLOP/s, and the share of the peak if that is known. */
 static void print_rate(double flops, double ns, double peak) {
     printf(" %8.1f GFLOP/s", flops / ns);
     if (peak > 0) printf("  %5.1f %% of peak", 100 * flops / ns * 1e9 / peak);

@@ -19,7 +19,7 @@
 #define POLL_MS 1
 
 struct kiln_board_vta {
-    int lock; /* the file of the registers, locked; -1: it could not be opened */
+    int lock; /* the locked file of the registers; -1: it could not be opened */
     kiln_vta_mapped mapped;
     kiln_vta_board board;
     kiln_arena arena; /* of what is loaded */
@@ -95,7 +95,7 @@ kiln_status kiln_board_vta_become(kiln_board_vta *board, const kiln_target *targ
     kiln_board_vta_unload(board);
     kiln_status st = load_bitstream(target, &scratch);
     kiln_arena_deinit(&scratch);
-    board->is_broken = st != NULL; /* then the FPGA may hold anything */
+    board->is_broken = st != NULL; /* then the FPGA's contents are unknown */
     if (!st) return KILN_OK;
     kiln_status unavailable = KILN_ERROR(UNAVAILABLE, "the board: %s", kiln_status_text(st));
     kiln_status_free(st);
@@ -112,7 +112,7 @@ void kiln_board_vta_close(kiln_board_vta *board) {
     kiln_free(board);
 }
 
-/* The child of a server that is replaced may not have ended yet. */
+/* The child of a replaced server may not have ended yet. */
 static kiln_status lock_file(const char *path, int *out_lock) {
     const uint64_t deadline = kiln_clock_ns() + KILN_BOARD_VTA_WAIT_NS;
     *out_lock = open(path, O_RDWR | O_CLOEXEC);
@@ -159,7 +159,7 @@ kiln_status kiln_board_vta_load(kiln_board_vta *board, const kiln_vta_program *p
     return kiln_vta_board_load(&board->board, program, 1, &board->arena, &board->loaded);
 }
 
-/* Between the arguments of the caller and their places on the board. */
+/* Copies between the caller's arguments and their places on the board. */
 static void copy_arguments(const kiln_board_vta *board, char *const *data, bool to_board) {
     const kiln_vta_program *program = board->loaded.program;
     for (uint32_t i = 0, argument = 0; i < program->buffer_count; i++) {

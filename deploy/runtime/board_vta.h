@@ -1,5 +1,5 @@
-/* The real board of device_vta.c: an FPGA that becomes one machine or another, registers and a
- * buffer that the host maps. The environment names its files, each by a path without links:
+/* The real board of device_vta.c: an FPGA that is programmed as one of several machines, registers
+ * and a buffer that the host maps. The environment names its files, each by a path without links:
  *
  *     KILN_VTA_REGISTERS     /dev/uio0; without it machines are simulated
  *     KILN_VTA_MEMORY        /dev/udmabuf0
@@ -15,8 +15,8 @@
 #include "deploy/runtime/device.h"
 #include "vta/program.h"
 
-/* Together they end within the phases of a trial where they are done, of 10 s each: the board is
- * blamed, not the candidate. */
+/* Their sum is below the limit of a trial's phases, of 10 s each, so that the board is blamed, not
+ * the candidate. */
 #define KILN_BOARD_VTA_WAIT_NS UINT64_C(1000000000) /* for another process to close the board */
 #define KILN_BOARD_VTA_REPROGRAM_NS UINT64_C(5000000000)
 #define KILN_BOARD_VTA_RUN_NS UINT64_C(5000000000)
@@ -29,28 +29,28 @@ bool kiln_board_vta_is_named(void);
  * INVALID_ARGUMENT: a NAME.vta has no configuration; errors of the files. */
 KILN_MUST_USE kiln_status kiln_board_vta_list(kiln_arena *arena, kiln_device_facts **out_facts,
                                               uint32_t *out_count);
-/* Maps the files; the FPGA holds whatever it held. A board is open in one process at a time.
+/* Maps the files; the FPGA does not change. A board can be open in one process at a time.
  * NOT_FOUND: the environment names no memory; UNAVAILABLE: another process has it; errors of
  * kiln_vta_mapped_open and kiln_vta_board_init. */
 KILN_MUST_USE kiln_status kiln_board_vta_open(kiln_board_vta **out_board);
 void kiln_board_vta_close(kiln_board_vta *board); /* accepts NULL */
 /* Loads the bitstream of the machine, within KILN_BOARD_VTA_REPROGRAM_NS. UNAVAILABLE: there is
- * none, or the FPGA did not take it; then the board is broken. */
+ * none, or the FPGA did not accept it; then the board is broken. */
 KILN_MUST_USE kiln_status kiln_board_vta_become(kiln_board_vta *board, const kiln_target *target);
 
-/* Puts a program into the board's memory, in place of the one that is there; it stays where it is
+/* Copies a program into the board's memory, replacing the current one; the program must stay valid
  * until kiln_board_vta_unload. RESOURCE_EXHAUSTED: it is too large; UNAVAILABLE: the board is
  * broken. */
 KILN_MUST_USE kiln_status kiln_board_vta_load(kiln_board_vta *board,
                                               const kiln_vta_program *program);
 void kiln_board_vta_unload(kiln_board_vta *board);
-/* Loads the program unless it is there, and runs it once within KILN_BOARD_VTA_RUN_NS. `data`: the
- * bytes of each buffer that is an argument, in their order, which are sent, and written as the
- * program left them. Errors of kiln_board_vta_load and kiln_vta_board_run: behind the latter it is
+/* Loads the program unless it is loaded, and runs it once within KILN_BOARD_VTA_RUN_NS. `data`: the
+ * bytes of each buffer that is an argument, in order; they are sent, and overwritten with the
+ * results. Errors of kiln_board_vta_load and kiln_vta_board_run: after the latter the board is
  * broken. */
 KILN_MUST_USE kiln_status kiln_board_vta_run(kiln_board_vta *board, const kiln_vta_program *program,
                                              char *const *data, uint64_t *out_cycles);
-/* Whether the FPGA or a run failed: nothing is loaded or run until it has become a machine anew. */
+/* Whether the FPGA or a run failed: nothing can be loaded or run until it is programmed again. */
 bool kiln_board_vta_is_broken(const kiln_board_vta *board);
 
 #endif

@@ -5,30 +5,30 @@
 #include "base/check.h"
 #include "base/macros.h"
 
-/* Rounds within the figure's `spread` of the least that are needed, the least included. */
+/* Required number of rounds within the figure's `spread` of the minimum, itself included. */
 #define AGREEING 3
-/* Instructions run alike again and again; what cores share is also used by others. */
+/* Times inside a core repeat well; resources that cores share are disturbed by others. */
 #define SPREAD_CORE 0.08
 #define SPREAD_SHARED 0.3
-/* Between the latencies of two levels of caches: those of processors differ by twice and more. */
+/* Between the latencies of two levels of caches, which differ by a factor of two or more. */
 #define STEP_RATIO 1.6
-/* How far beyond a cache the latency is that of the next one. */
+/* Size over a cache's size at which the latency is that of the next one. */
 #define BEYOND_RATIO 2.0
 
-/* Pages that share sets of a cache blur its end by a quarter. */
+/* Pages that share sets of a cache make its size uncertain by a quarter. */
 #define TOLD_NEAR 0.3
-#define SPREAD_SHORT 0.15 /* of loops whose place in memory shows */
+#define SPREAD_SHORT 0.15 /* of loops whose times depend on their address */
 
-/* What is made of work and time. */
+/* How a figure is computed from work and time. */
 typedef enum shape {
-    NO_TIMES, /* sizes and latencies, which come from the curve */
+    NO_TIMES, /* sizes and latencies, from the latency curve */
     HERTZ,
     PER_CYCLE, /* work over cycles */
     CYCLES,    /* cycles over work */
 } shape;
 typedef enum rounding {
     DIGITS, /* two of them; four of clocks */
-    HALVES, /* where one is near */
+    HALVES, /* to halves, if one is near */
     WHOLE,
 } rounding;
 
@@ -82,7 +82,7 @@ static double rounded(double value, const struct figure_rule *rule) {
     return in_digits(value, rule->shape == HERTZ ? 4 : 2);
 }
 
-/* Whether enough rounds come near to the least. */
+/* Whether enough rounds are near the minimum. */
 static bool agree(const kiln_calibrate_times *t, double spread, double *out_least_ns) {
     double least = INFINITY;
     uint32_t near = 0;
@@ -136,12 +136,13 @@ static uint32_t find_size(const kiln_calibrate_readings *r, double bytes) {
 void kiln_calibrate_find_caches(const kiln_calibrate_readings *r, double hz, kiln_figures *out) {
     static const kiln_figure latency[LEVELS] = {KILN_FIGURE_L1_LATENCY, KILN_FIGURE_L2_LATENCY,
                                                 KILN_FIGURE_L3_LATENCY};
-    uint32_t at = 0; /* whose latency is the level's */
+    uint32_t at = 0; /* point with the latency of the level */
     for (uint32_t level = 0; level < LEVELS && at < r->point_count; level++) {
         const double ns = ns_of(r, at);
         uint32_t end = find_above(r, at, ns * STEP_RATIO);
-        if (end == r->point_count) return; /* what comes last may be memory */
-        /* Others use the last one, too, so that it fades: memory is what the last point shows. */
+        if (end == r->point_count) return; /* the last level found may be memory */
+        /* Other cores use the last cache, too, so its end is gradual: the last point shows
+         * memory. */
         const uint32_t next = level + 1 == LEVELS
                                   ? r->point_count - 1
                                   : find_size(r, r->point_bytes[end] * BEYOND_RATIO);
@@ -162,8 +163,9 @@ static bool is_of_the_core(kiln_figure figure) {
     return rule_table[figure].shape != HERTZ && figure != KILN_FIGURE_FORK;
 }
 
-/* What the system tells counts where it is nearly what was found. Else nothing does: caches that a
- * virtual machine shares are told whole and found to be small, and smaller the more others do. */
+/* The system's size is taken where it is close to the measured one. Otherwise none is taken: caches
+ * that a virtual machine shares are reported whole and measured smaller, depending on the load of
+ * others. */
 static void compare_sizes(const kiln_calibrate_readings *r, kiln_calibrate_report *report) {
     for (uint32_t i = 0; i < KILN_ARRAY_COUNT(cache_size); i++) {
         double *size = &report->calibration.figure[cache_size[i]];
@@ -175,7 +177,7 @@ static void compare_sizes(const kiln_calibrate_readings *r, kiln_calibrate_repor
     }
 }
 
-/* A figure that no processor can have makes room for the table's. */
+/* Drops figures that no processor can have, so that the table's are used. */
 static void drop_implausible(kiln_calibrate_report *report) {
     for (uint32_t i = 0; i < KILN_FIGURE_COUNT; i++) {
         kiln_figures alone = {0};

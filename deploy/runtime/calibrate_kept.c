@@ -17,7 +17,7 @@ bool kiln_calibration_is_wanted(void) {
     return kiln_target_native_limit() == 0 && !(word && strcmp(word, KILN_CALIBRATION_NONE) == 0);
 }
 
-/* Whether the line of /proc/cpuinfo says which processor it is. */
+/* Whether the line of /proc/cpuinfo identifies the processor. */
 static bool tells_model(kiln_str key) {
     static const char *const name[] = {"model name",  "cpu family",      "model",    "stepping",
                                        "Hardware",    "CPU implementer", "CPU part", "CPU revision",
@@ -31,13 +31,14 @@ kiln_str kiln_calibration_processor(const char *cpuinfo_path, kiln_arena *arena)
     kiln_str text = {0}, seen[32];
     size_t count = 0;
     kiln_strbuf found = {0};
-    kiln_status_free(kiln_file_read_system(cpuinfo_path, arena, &text)); /* then it has no name */
+    kiln_status_free(kiln_file_read_system(cpuinfo_path, arena, &text)); /* then the processor has
+                                                                          * no name */
     while (text.size && count < KILN_ARRAY_COUNT(seen)) {
         const kiln_str line = kiln_str_cut(&text, '\n');
         kiln_str value = line;
         bool again = !tells_model(kiln_str_trim(kiln_str_cut(&value, ':')));
         for (size_t i = 0; i < count; i++) again |= kiln_str_equal(seen[i], line);
-        if (again) continue; /* of another core alike */
+        if (again) continue; /* the same line of another core */
         seen[count++] = line;
         if (found.size) kiln_strbuf_char(&found, ' ');
         kiln_strbuf_str(&found, kiln_str_trim(value));
@@ -87,6 +88,6 @@ kiln_figures kiln_calibration_kept(const char *folder, kiln_arena *arena) {
         code(&m, kiln_calibration_processor("/proc/cpuinfo", arena), &found);
     }
     if (!m.st) return found;
-    kiln_status_free(m.st); /* the table's figures hold */
+    kiln_status_free(m.st); /* the table's figures are used */
     return none;
 }

@@ -13,9 +13,9 @@
 #define HWCAP_DOT (1UL << 20)  /* ASIMDDP, on AArch64 */
 #endif
 
-/* What was loaded is loaded again, what was stored is stored. */
+/* A compiler barrier: loads are repeated, stores are done. */
 #define FORGET() __asm__ volatile("" ::: "memory")
-/* The compiler does not know the value any more; or believes that it is needed. */
+/* Hides the value from the compiler, and makes it appear used. */
 #define KEEP(letter, value) __asm__ volatile("" : "+" letter(value));
 #define USE(letter, value) __asm__ volatile("" ::letter(value));
 #define VALUE(type, expression)         \
@@ -24,7 +24,7 @@
         USE(REGISTER, value_)           \
     }
 
-/* Written out: a loop that the compiler keeps would be measured with it. */
+/* Unrolled by hand: a loop would be measured, too. */
 #define EIGHT(M) M(0) M(1) M(2) M(3) M(4) M(5) M(6) M(7)
 #define TWELVE(M) EIGHT(M) M(8) M(9) M(10) M(11)
 
@@ -34,7 +34,7 @@ void kiln_calibrate_additions(uint32_t count, char *memory) {
     for (uint32_t round = 0; round < count; round++) {
 #define STEP(i)   \
     sum += i + 1; \
-    KEEP("r", sum) /* or they become one */
+    KEEP("r", sum) /* or the compiler merges them */
         EIGHT(STEP)
 #undef STEP
     }
@@ -183,7 +183,7 @@ VALUES(widen_bf16_sse2, , __m128i,
      .lanes = (lanes_)}
 
 static level pick_level(void) {
-    const uint32_t limit = kiln_target_native_limit(); /* kernels are held to it as well */
+    const uint32_t limit = kiln_target_native_limit(); /* kernels obey the limit as well */
     level found = LEVEL(sse2, 4);
     if ((!limit || limit >= 4) && __builtin_cpu_supports("avx512f")) {
         found = (level)LEVEL(avx512, 16);
@@ -280,11 +280,11 @@ static level pick_level(void) {
 }
 
 #else
-/* Code for it is scalar: what whole vectors cost there is not measured. */
+/* Code for this processor is scalar: vectors are not measured. */
 static level pick_level(void) { return (level){0}; }
 #endif
 
-/* Where nothing is measured of vectors. */
+/* For processors without measured vectors. */
 static void read_words(const char *data, size_t size_bytes) {
     for (const uint64_t *p = (const void *)data;
          p < (const uint64_t *)(const void *)(data + size_bytes); p += 8) {
@@ -310,7 +310,7 @@ kiln_calibrate_kernel kiln_calibrate_kernel_of(kiln_figure figure) {
     case KILN_FIGURE_LOADS: return (kiln_calibrate_kernel){l.load, 8};
     case KILN_FIGURE_STORES: return (kiln_calibrate_kernel){l.store, 8};
     case KILN_FIGURE_FORWARD: return (kiln_calibrate_kernel){l.forward, 1};
-    case KILN_FIGURE_ISSUE: return (kiln_calibrate_kernel){l.mix, 34}; /* with the loop's two */
+    case KILN_FIGURE_ISSUE: return (kiln_calibrate_kernel){l.mix, 34}; /* plus the loop's two */
     case KILN_FIGURE_DIVIDE: return (kiln_calibrate_kernel){l.divide, 8};
     case KILN_FIGURE_GATHER: return (kiln_calibrate_kernel){l.gather, 8 * l.lanes};
     case KILN_FIGURE_CONVERT_F16: return (kiln_calibrate_kernel){l.widen_f16, 8};

@@ -1,5 +1,5 @@
 /* The kernels that calibrations time: each a loop over instructions that the compiler can neither
- * leave out nor join. Private to deploy/runtime. */
+ * remove nor merge. Private to deploy/runtime. */
 #ifndef KILN_DEPLOY_CALIBRATE_KERNELS_H
 #define KILN_DEPLOY_CALIBRATE_KERNELS_H
 
@@ -8,14 +8,14 @@
 
 #include "base/figures.h"
 
-/* What kernels of instructions touch: it stays in the first cache. */
+/* Memory that kernels of instructions touch: it stays in the first cache. */
 #define KILN_CALIBRATE_MEMORY_BYTES 4096u
 
 typedef struct kiln_calibrate_kernel {
     /* `memory`: KILN_CALIBRATE_MEMORY_BYTES of f32 near 1, aligned to 64. NULL: this processor has
      * no such instruction. */
     void (*run)(uint32_t count, char *memory);
-    double work; /* of one of `count`: in the unit of the figure */
+    double work; /* of one iteration of `count`: in the unit of the figure */
 } kiln_calibrate_kernel;
 
 /* For the widest vectors that this processor has and may use; figures of instructions alone. */
@@ -26,7 +26,7 @@ void kiln_calibrate_additions(uint32_t count, char *memory);
 uint32_t kiln_calibrate_lanes(void);
 /* Reads `size_bytes` of `data`, a multiple of 4096, in order with whole vectors. */
 void kiln_calibrate_read(const char *data, size_t size_bytes);
-/* Follows `steps` pointers from `*at`, each in the line that the one before names. */
+/* Follows `steps` pointers from `*at`, each in the line that the previous one points to. */
 void *const *kiln_calibrate_chase(void *const *at, uint32_t steps);
 
 #endif

@@ -1,4 +1,4 @@
-/* The half of calibrations that runs kernels and looks at the clock. */
+/* The half of calibrations that runs and times kernels. */
 #include <string.h>
 #include <unistd.h>
 
@@ -10,10 +10,12 @@
 #include "deploy/runtime/calibrate_kernels.h"
 #include "deploy/runtime/pool.h"
 
-#define LIMIT_NS (UINT64_C(2400) * KILN_NS_PER_MS) /* begins nothing new after that */
-#define ROUND_NS 25000u                            /* of a kernel: the clock's step is far below */
-#define WARM_NS 100000u                            /* of multiply-adds before each WIDE_CLOCK */
-#define RISE_NS 3000000u                           /* until a clock that was low is high */
+#define LIMIT_NS (UINT64_C(2400) * KILN_NS_PER_MS) /* no kernel starts after that */
+#define ROUND_NS                                               \
+    25000u               /* of a kernel: far above the clock's \
+                          * resolution */
+#define WARM_NS 100000u  /* of multiply-adds before each WIDE_CLOCK */
+#define RISE_NS 3000000u /* until the processor's clock has risen */
 #define COUNT_MAX (UINT32_C(1) << 24)
 /* Sizes of memory from here, four an octave up to the second and two beyond. */
 #define CURVE_FIRST 16384.0
@@ -21,11 +23,11 @@
 #define CURVE_LAST 67108864.0
 #define CHASE_STEPS 16384u
 #define CHASE_ROUNDS 4
-#define SWEEPS 3       /* of all sizes, so that what disturbs for a while disturbs one */
+#define SWEEPS 3       /* over all sizes, so that a short disturbance affects one of them */
 #define LINE_BYTES 64u /* or a part of one */
 #define PAGE_BYTES 4096u
-/* Whose lines are visited in turns: the core keeps the translations of so many, and what fetches
- * ahead finds no order in their lines. */
+/* Pages whose lines are visited in turns: the core caches the translations of so many, and the
+ * prefetcher finds no order in their lines. */
 #define PAGES_AT_ONCE 16u
 #define READ_ROUNDS 16
 #define READ_LEAST_NS 40000u
@@ -55,7 +57,7 @@ static double time_of(const bench *b, const kiln_calibrate_kernel *k, uint32_t c
     return (double)(kiln_clock_precise_ns() - begin_ns);
 }
 
-/* So many that a round takes about ROUND_NS. */
+/* The count for which a round takes about ROUND_NS. */
 static uint32_t count_of(const bench *b, const kiln_calibrate_kernel *k) {
     uint32_t count = 64;
     while (count < COUNT_MAX && time_of(b, k, count) < ROUND_NS / 2.0) count *= 2;
@@ -77,7 +79,7 @@ static void measure_clock(const bench *b) {
     for (uint32_t i = 0; i < KILN_CALIBRATE_ROUNDS; i++) add(t, time_of(b, &k, count));
 }
 
-/* In turns, so that what disturbs for a while disturbs one round of each. */
+/* In turns, so that a short disturbance affects one round of each. */
 static void measure_instructions(const bench *b) {
     kiln_calibrate_kernel kernel[KILN_FIGURE_COUNT];
     uint32_t count[KILN_FIGURE_COUNT];
@@ -134,7 +136,7 @@ static void link_lines(const bench *b, size_t bytes, uint32_t *pages) {
     *last = first;
 }
 
-/* Nanoseconds from line to line, the least of some rounds. */
+/* Nanoseconds from line to line, the minimum of some rounds. */
 static double chase_ns(const bench *b, size_t bytes, uint32_t *pages) {
     double least = 0;
     link_lines(b, bytes, pages);
@@ -170,7 +172,7 @@ static void measure_latencies(bench *b) {
         }
 }
 
-/* Over and over, at least READ_LEAST_NS a round: short ones would show the clock's own time. */
+/* Repeated for at least READ_LEAST_NS a round: shorter rounds would measure the clock itself. */
 static void measure_read(const bench *b, kiln_figure figure, double bytes) {
     kiln_calibrate_times *t = &b->out->of[figure];
     const size_t size = (size_t)KILN_MIN(bytes, (double)b->large_bytes) / PAGE_BYTES * PAGE_BYTES;
@@ -182,7 +184,7 @@ static void measure_read(const bench *b, kiln_figure figure, double bytes) {
         const uint64_t ns = kiln_clock_precise_ns() - begin_ns;
         if (ns < READ_LEAST_NS && passes < COUNT_MAX) {
             passes *= 2;
-            round--; /* only brought it in */
+            round--; /* the first round only loads the memory */
             continue;
         }
         if (round > 0) add(t, (double)ns / passes);
@@ -199,7 +201,7 @@ static void ask_sizes(kiln_calibrate_readings *out) {
         if (bytes > 0) out->told_bytes[level] = (double)bytes;
     }
 #else
-    (void)out; /* this C library does not ask */
+    (void)out; /* this C library reports no cache sizes */
 #endif
 }
 
@@ -261,8 +263,8 @@ kiln_calibrate_readings kiln_calibrate_measure(void) {
     measure_fork(&b);
     b.large_bytes = large_size();
     b.large = kiln_arena_alloc_aligned(&b.arena, PAGE_BYTES, b.large_bytes);
-    memset(b.large, 1,
-           b.large_bytes); /* pages of their own: untouched ones are all the same page */
+    memset(b.large, 1, b.large_bytes); /* writes, so that pages are distinct: untouched ones share
+                                        * one zero page */
     ask_sizes(&readings);
     measure_latencies(&b);
     measure_reads(&b);

@@ -1,7 +1,7 @@
-/* What Kiln uses of the CUDA driver API: types, constants and functions, by the names of NVIDIA's
- * header with Kiln's prefix, so that building needs no package. The functions are those of
- * libcuda.so.1, found when a device is opened (driver.h). Source: CUDA Driver API reference,
- * version 12; all of it is there since 11.0. */
+/* The part of the CUDA driver API that Kiln uses: types, constants and functions, by the names of
+ * NVIDIA's header with Kiln's prefix, so that building needs no package. The functions are those of
+ * libcuda.so.1, loaded when a device is opened (driver.h). Source: CUDA Driver API reference,
+ * version 12; all of it exists since 11.0. */
 #ifndef KILN_DEPLOY_CUDA_H
 #define KILN_DEPLOY_CUDA_H
 
@@ -48,8 +48,8 @@ enum {
     KILN_CU_CAPTURE_THREAD = 1 /* STREAM_CAPTURE_MODE_THREAD_LOCAL */
 };
 
-/* X(name, symbol, parameters); every one returns a CUresult, an int. Where the interface changed,
- * the symbol is that of its version. */
+/* X(name, symbol, parameters); every one returns a CUresult, an int. The symbol contains the
+ * version of the interface where that changed. */
 #define KILN_CU_FUNCTIONS(X)                                                                      \
     X(Init, "cuInit", (unsigned))                                                                 \
     X(DriverGetVersion, "cuDriverGetVersion", (int *))                                            \
@@ -95,7 +95,7 @@ enum {
       (kiln_cu_function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,    \
        kiln_cu_stream, void **, void **))
 
-/* The same of graphs, since 11.4: without them launches are made one by one. */
+/* The same for graphs, since 11.4: without them each launch is a separate call. */
 #define KILN_CU_GRAPH_FUNCTIONS(X)                                         \
     X(BeginCapture, "cuStreamBeginCapture_v2", (kiln_cu_stream, int))      \
     X(EndCapture, "cuStreamEndCapture", (kiln_cu_stream, kiln_cu_graph *)) \
@@ -111,7 +111,7 @@ typedef struct kiln_cu {
     KILN_CU_FUNCTIONS(X)
     KILN_CU_GRAPH_FUNCTIONS(X)
 #undef X
-    bool has_graphs; /* the functions of graphs are there */
+    bool has_graphs; /* the functions of graphs exist */
 } kiln_cu;
 
 #endif

@@ -19,7 +19,7 @@ static kiln_status find_row(kiln_device_kind kind, const kiln_device_row **out_r
     return KILN_ERROR(UNIMPLEMENTED, "there are no devices of kind %d here", (int)kind);
 }
 
-/* An error that says that there is no such device gets the reason, where the driver knows one. */
+/* Adds the driver's reason, if it has one, to an error that says that there is no such device. */
 static kiln_status explain(const kiln_device_row *row, kiln_status st) {
     if (kiln_status_code(st) != KILN_NOT_FOUND || !row->vtable->explain_missing) return st;
     kiln_strbuf reason = {0};
@@ -49,7 +49,7 @@ kiln_status kiln_device_count(kiln_device_kind kind, uint32_t *out_count) {
     return st;
 }
 
-/* Code for any device is run by the only one that can, not by the first that comes. */
+/* Code that names no device may run only if exactly one device can run it. */
 static kiln_status check_name(const kiln_target *wanted, const kiln_device_facts *facts,
                               uint32_t count) {
     kiln_strbuf names = {0}, reason = {0};

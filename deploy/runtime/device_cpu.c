@@ -116,7 +116,7 @@ static int32_t cpu_launch(void *state, void *program, uint32_t launch,
     return ((const cpu_program *)program)->entry[launch](args, services);
 }
 
-/* All memory is the process's own, so each direction is the same. */
+/* All memory is the process's, so all directions are the same. */
 static int32_t cpu_copy(void *state, kiln_copy_direction direction, kiln_device_place to,
                         kiln_device_place from, size_t size_bytes) {
     (void)state, (void)direction;

@@ -1,7 +1,7 @@
 /* NVIDIA's GPUs behind their driver, loaded when a device is listed or opened. Payloads are PTX,
  * which the driver translates; a place is an address of the device. Kiln uses the device's primary
- * context, as everybody else in the process does, and a stream of its own. The driver may not be
- * open when a process forks. */
+ * context, like other code in the process, and its own stream. The driver may not be open when a
+ * process forks. */
 #include <stdio.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@
 #define ERROR_BYTES 400u
 #define LOG_BYTES 4096u
 #define VERSION_MIN 11000         /* the first that translates PTX for sm_80 */
-#define PLAIN_SHARED_BYTES 49152u /* more of it only when the function asks for it */
+#define PLAIN_SHARED_BYTES 49152u /* the limit unless the function's attribute is raised */
 #define GRID_YZ_MAX 65535u
 #define GROUP_Z_MAX 64u
 
@@ -40,7 +40,7 @@ typedef struct cuda_state {
     bool is_recorded[KILN_DEVICE_EVENTS];
     const kiln_target *target;
     kiln_nvml nvml;
-    kiln_nvml_device managed; /* NULL: nothing tells of it */
+    kiln_nvml_device managed; /* NULL: no management library knows it */
     int version;              /* 12040 for 12.4 */
     bool is_lost, is_broken;
     char error[ERROR_BYTES];
@@ -56,7 +56,7 @@ typedef struct cuda_program {
     uint32_t payload_count, launch_count;
     kiln_cu_module *payload; /* [payload_count] */
     cuda_launch *launch;     /* [launch_count] */
-    kiln_cu_pointer scratch; /* for the launch that wants most; 0: none does */
+    kiln_cu_pointer scratch; /* for the launch that needs most; 0: none needs it */
 } cuda_program;
 
 /* ---- errors ---------------------------------------------------------------------------------- */
@@ -75,7 +75,7 @@ static kiln_status refuse(const kiln_cu *cu, const char *what, int code) {
     return KILN_ERROR(INTERNAL, "%s: %s", what, text);
 }
 
-/* Errors behind which every call on the context fails (CUDA Driver API, CUresult: "the context
+/* Errors after which every call on the context fails (CUDA Driver API, CUresult: "the context
  * cannot be used" or "the process must be terminated"). */
 static bool spoils_context(int code) {
     switch (code) {
@@ -101,7 +101,7 @@ static bool spoils_context(int code) {
     }
 }
 
-/* Of these, what no kernel brings about. */
+/* Those of these errors that no kernel causes. */
 static bool breaks_device(int code) {
     return code == 46 || code == 214 || code == 220; /* unavailable, memory, links */
 }
@@ -118,7 +118,7 @@ static int32_t fail(cuda_state *s, const char *what, int code) {
 
 /* ---- finding devices ------------------------------------------------------------------------- */
 
-/* Later drivers alone have them. */
+/* Only later drivers have them. */
 static void load_graphs(kiln_cu *cu) {
     const kiln_driver_function function[] = {
 #define X(name, symbol, parameters) {symbol, &cu->name},
@@ -175,7 +175,7 @@ static bool has_word(const char *name, const char *word) {
     return false;
 }
 
-/* The row that is this very device: variants of one name differ in units and memory. */
+/* The row for exactly this device: variants of one name differ in units and memory. */
 static const kiln_gpu *find_device_row(const char *name, uint32_t capability, uint32_t units,
                                        uint64_t memory_bytes) {
     for (uint32_t i = 0; i < kiln_gpu_count(); i++) {
@@ -221,7 +221,7 @@ static kiln_status describe_target(const kiln_cu *cu, kiln_cu_device device, con
     kiln_status st = kiln_target_parse(kiln_strbuf_view(&text), arena, out_target);
     kiln_strbuf_deinit(&text);
     if (st) return st;
-    /* Devices between two rows have less than the row says. */
+    /* Devices between two rows have less than the row states. */
     out_target->group_threads = KILN_MIN(out_target->group_threads, group);
     out_target->shared_bytes = KILN_MIN(out_target->shared_bytes, shared);
     out_target->cores = units;
@@ -307,13 +307,14 @@ static kiln_status cuda_list(kiln_arena *arena, kiln_device_facts **out_facts,
         else
             describe_managed(&cu, &nvml, device[i], arena, &(*out_facts)[i]);
     if (!unmanaged) kiln_nvml_close(&nvml);
-    kiln_status_free(unmanaged); /* it is said with the devices */
+    kiln_status_free(unmanaged); /* the reason is shown with each device */
     return KILN_OK;
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* The context is one of the thread's, and a device may be used by one thread after the other. */
+/* The current context belongs to the thread, and different threads may use a device one after
+ * another. */
 static void enter(const cuda_state *s) { (void)s->cu.CtxSetCurrent(s->context); }
 
 static void cuda_close(void *context) {
@@ -330,7 +331,7 @@ static void cuda_close(void *context) {
     kiln_free(s);
 }
 
-/* A device that nothing tells of works all the same. */
+/* A device works without a management library. */
 static void find_management(cuda_state *s) {
     kiln_status st = kiln_nvml_open(&s->nvml);
     if (st) {
@@ -408,7 +409,7 @@ static kiln_status cuda_allocate(void *context, kiln_memory_space space, size_t 
     return st;
 }
 
-/* Returns when nothing uses it any more: that of the driver waits for the device. */
+/* The driver's free waits for the device, so the memory is unused when this returns. */
 static void cuda_release(void *context, kiln_device_memory *memory) {
     cuda_state *s = context;
     enter(s);
@@ -421,7 +422,7 @@ static kiln_device_place cuda_place(void *state, const kiln_device_memory *memor
     return (kiln_device_place){(void *)((uintptr_t)memory->data + (uintptr_t)offset), 0};
 }
 
-/* Pointers of all devices differ, so the driver knows whose one is. */
+/* Addresses of all devices differ, so the driver knows the device of a pointer. */
 static kiln_status cuda_adopt(void *context, void *data, uint64_t byte_offset, size_t size_bytes,
                               kiln_device_place *out_place) {
     cuda_state *s = context;
@@ -477,7 +478,7 @@ static int32_t cuda_copy(void *context, kiln_copy_direction direction, kiln_devi
     case KILN_COPY_WITHIN:
         code = s->cu.MemcpyDtoDAsync(pointer_of(to), pointer_of(from), size_bytes, s->stream);
         break;
-    case KILN_COPY_TO_DEVICE: /* memory that is pinned is read after the call has returned */
+    case KILN_COPY_TO_DEVICE: /* pinned memory may be read after the call has returned */
         code = s->cu.MemcpyHtoDAsync(pointer_of(to), (const uint8_t *)from.data + from.byte_offset,
                                      size_bytes, s->stream);
         if (!code) code = s->cu.StreamSynchronize(s->stream);
@@ -499,7 +500,8 @@ static uint32_t count_words(kiln_str text, const char *word) {
     return count;
 }
 
-/* A launch gives the driver as many pointers as the code asks for: more would be read from nowhere.
+/* A launch must pass exactly as many pointers as the code has parameters: the driver would read
+ * beyond the array.
  */
 static kiln_status check_parameters(const kiln_artefact *artefact,
                                     const kiln_manifest_launch *launch) {
@@ -582,7 +584,7 @@ static kiln_status build(cuda_state *s, kiln_str text, kiln_cu_module *out_modul
     return st;
 }
 
-/* What the driver's compiler made of it may fit less than the launch wants. */
+/* The driver's compiler may use more registers or memory than the launch allows. */
 static kiln_status check_function(cuda_state *s, const cuda_launch *made) {
     int threads = 0, shared = 0;
     const uint64_t wanted = (uint64_t)made->group[0] * made->group[1] * made->group[2];
@@ -706,7 +708,7 @@ static int32_t cuda_replay(void *context, void *recording) {
     return code ? fail(s, "repeating a recording", code) : KILN_KERNEL_OK;
 }
 
-/* It may still be running. */
+/* The recording may still be running. */
 static void cuda_forget(void *context, void *recording) {
     cuda_state *s = context;
     enter(s);

@@ -1,7 +1,8 @@
 /* A microcontroller at the end of a serial line (line.h), whose monitor (deploy/monitor) reads,
  * writes and copies its memory and calls code there. The host does everything else: it links
- * objects to an address of the microcontroller, gives its memory out, and keeps time by the ticks
- * that the monitor counts around each call. KILN_LINE names the line, KILN_LINE_BAUD its rate. */
+ * objects to an address of the microcontroller, allocates its memory, and computes times from the
+ * ticks that the monitor counts around each call. KILN_LINE names the line, KILN_LINE_BAUD its
+ * rate. */
 #include <stdio.h>
 #include <string.h>
 
@@ -21,9 +22,11 @@
 #define BLOCKS_MAX 256u
 #define BAUD 115200u
 #define ANSWER_NS (5 * KILN_NS_PER_S)
-#define SEED_BYTES 256u /* of zeros that are sent; the microcontroller copies the rest */
+#define SEED_BYTES                                                                \
+    256u /* zeros that are sent; the microcontroller copies them to fill the rest \
+          */
 
-/* Bytes [begin, end) of the microcontroller's memory that somebody has. */
+/* An allocation of bytes [begin, end) in the microcontroller's memory. */
 typedef struct block {
     uint32_t begin, end;
 } block;
@@ -154,7 +157,7 @@ static kiln_status connect_line(line_state **out_state) {
     return st;
 }
 
-/* What the monitor says of itself. */
+/* Reads the target that the monitor reports. */
 static kiln_status read_target(const line_state *s, kiln_arena *arena, kiln_target *out_target) {
     kiln_target target;
     const kiln_str text = kiln_str_from(kiln_str_dup(arena, kiln_str_from(s->hello.target)));
@@ -206,7 +209,7 @@ static kiln_status line_open(const kiln_device_setup *setup, kiln_arena *arena,
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* Where `bytes` fit, at the first place; the index of the block that follows. */
+/* The first place where `bytes` fit; the index of the block that follows. */
 static bool find_room(const line_state *s, uint64_t bytes, uint32_t *out_begin, uint32_t *out_at) {
     const uint64_t end = (uint64_t)s->hello.memory_begin + s->hello.memory_bytes;
     uint64_t begin = KILN_ALIGN_UP((uint64_t)s->hello.memory_begin, ALIGNMENT);
@@ -224,7 +227,7 @@ static bool find_room(const line_state *s, uint64_t bytes, uint32_t *out_begin, 
 
 static kiln_status line_allocate(void *context, kiln_memory_space space, size_t size_bytes,
                                  kiln_guard guard, kiln_device_memory *out_memory) {
-    (void)guard; /* the memory protection unit keeps candidates to all of it */
+    (void)guard; /* the memory protection unit protects all memory for candidates together */
     line_state *s = context;
     uint32_t begin = 0, at = 0;
     const size_t bytes = KILN_MAX(size_bytes, 1);
@@ -286,7 +289,7 @@ static void line_unload(void *context, void *loaded) {
     kiln_free(program);
 }
 
-/* Where the functions are that the image calls: [kiln_service_count()], 0 where it does not. */
+/* Addresses of the functions that the image calls: [kiln_service_count()], 0 for others. */
 static kiln_status find_services(line_state *s, const kiln_object_image *image, kiln_arena *scratch,
                                  uint64_t **out_address) {
     uint64_t *address = KILN_ARENA_ARRAY(scratch, uint64_t, kiln_service_count());
@@ -330,7 +333,7 @@ static kiln_status find_entries(const kiln_manifest *manifest, uint32_t payload,
     return NULL;
 }
 
-/* Links a payload to where its code goes, and sends it there. */
+/* Links a payload to the address of its code, and sends it there. */
 static kiln_status load_payload(line_state *s, const kiln_artefact *artefact, uint32_t payload,
                                 line_program *program) {
     kiln_arena scratch;
@@ -387,13 +390,13 @@ static int32_t line_launch(void *context, void *loaded, uint32_t launch,
     const uint32_t count = program->arg_count[launch];
     kiln_frame_call_answer answer;
     kiln_frame_call head = {program->entry[launch], address_in(program->scratch.data), count, {0}};
-    if (count > KILN_FRAME_ARGS_MAX) return KILN_KERNEL_FAILED; /* of a manifest it cannot be */
+    if (count > KILN_FRAME_ARGS_MAX) return KILN_KERNEL_FAILED; /* a valid manifest has fewer */
     for (uint32_t i = 0; i < count; i++) head.arg[i] = address_in(args[i]->data);
     const kiln_line_request r = {
         .kind = KILN_FRAME_CALL,
         .first = &head,
         .first_bytes = (uint32_t)(offsetof(kiln_frame_call, arg) + count * sizeof *head.arg),
-        .deadline_ns = KILN_LINE_FOREVER}; /* the server ends a candidate that never returns */
+        .deadline_ns = KILN_LINE_FOREVER}; /* the server stops a candidate that never returns */
     const void *body = ask(s, &r, sizeof answer);
     if (!body) return KILN_KERNEL_FAILED;
     memcpy(&answer, body, sizeof answer);
@@ -429,7 +432,7 @@ static uint64_t line_elapsed_ns(void *context, uint32_t from_event, uint32_t to_
 
 static const char *line_error(void *context) { return ((const line_state *)context)->error; }
 
-/* What is wrong with the line is no doing of a candidate. */
+/* A candidate cannot break the line. */
 static bool line_is_broken(void *context) {
     return kiln_line_error(((const line_state *)context)->line) != NULL;
 }

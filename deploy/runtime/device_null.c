@@ -1,8 +1,8 @@
-/* The null device: an accelerator in software. It runs byte code (base/null_code.h) over memory of
- * its own, which the host reaches by copies alone: a place is the number of an allocation and an
- * offset, never an address. Its clock counts ticks (base/null_code.h), one for each ns, so the same
- * launch takes the same time on every machine. Everything is done when a call returns. The template
- * for devices with memory of their own. */
+/* The null device: an accelerator in software. It runs byte code (base/null_code.h) over its own
+ * memory, which the host reaches by copies alone: a place is the number of an allocation and an
+ * offset, never an address. Its clock counts ticks (base/null_code.h), one per ns, so the same
+ * launch takes the same time on every machine. All work is done when a call returns. The template
+ * for devices with their own memory. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -20,7 +20,7 @@ typedef struct null_program {
     kiln_arena arena; /* of the code */
     uint32_t launch_count;
     null_launch *launch;        /* [launch_count] */
-    kiln_null_memory *argument; /* of the launch that runs: as many as any has */
+    kiln_null_memory *argument; /* of the running launch; room for the launch with most */
 } null_program;
 
 static kiln_status null_list(kiln_arena *arena, kiln_device_facts **out_facts,
@@ -67,7 +67,7 @@ static kiln_status check_limits(const kiln_manifest_launch *launch, const kiln_n
     return KILN_OK;
 }
 
-/* The function of a launch, with all that can be checked of it. */
+/* Finds and checks the function of a launch. */
 static kiln_status find_function(const kiln_manifest *manifest, uint32_t index,
                                  const kiln_null_code *code, const kiln_target *target,
                                  const kiln_null_function **out_function) {

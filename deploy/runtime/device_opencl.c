@@ -37,7 +37,7 @@ typedef struct opencl_state {
     uint64_t memory_bytes, buffer_bytes_max, taken_bytes;
     uint64_t alignment; /* of sub-buffers */
     kiln_map view;      /* of view_key: sub-buffers */
-    uint64_t releases;  /* of buffers: what kernels have been told of them is stale */
+    uint64_t releases;  /* releases of buffers so far: older kernel arguments are stale */
     kiln_cl_event event[KILN_DEVICE_EVENTS];
     bool is_lost, is_broken;
     char error[ERROR_BYTES];
@@ -51,8 +51,8 @@ typedef struct view_key {
 typedef struct opencl_launch {
     kiln_cl_kernel kernel;
     uint32_t arg_count;       /* of the manifest; scratch comes behind them */
-    kiln_cl_mem *told;        /* [arg_count] what the kernel has */
-    uint64_t releases;        /* when it was told */
+    kiln_cl_mem *told;        /* [arg_count] arguments set in the kernel */
+    uint64_t releases;        /* when they were set */
     size_t grid[3], group[3]; /* both in threads */
 } opencl_launch;
 
@@ -60,7 +60,7 @@ typedef struct opencl_program {
     uint32_t payload_count, launch_count;
     kiln_cl_program *payload; /* [payload_count] */
     opencl_launch *launch;    /* [launch_count] */
-    kiln_cl_mem scratch;      /* for the launch that wants most; NULL: none does */
+    kiln_cl_mem scratch;      /* for the launch that needs most; NULL: none needs it */
     uint64_t scratch_bytes;
 } opencl_program;
 
@@ -80,8 +80,8 @@ static kiln_status refuse(const char *what, int32_t code) {
     return KILN_ERROR(INTERNAL, "%s: %s (OpenCL %d)", what, text_of(code), code);
 }
 
-/* Codes behind which a queue does nothing any more. OpenCL has none for a kernel that accessed
- * foreign memory: drivers end such a queue with one of these. */
+/* Codes after which a queue is dead. OpenCL has no code for a kernel that accessed foreign memory:
+ * drivers end such a queue with one of these. */
 static bool ends_device(int32_t code) {
     return code == KILN_CL_DEVICE_NOT_AVAILABLE || code == KILN_CL_INVALID_CONTEXT ||
            code == KILN_CL_INVALID_COMMAND_QUEUE || code == KILN_CL_ILLEGAL_ACCESS;
@@ -95,7 +95,8 @@ static int32_t fail(opencl_state *s, const char *what, int32_t code) {
     return KILN_KERNEL_FAILED;
 }
 
-/* Of what waits: a failure there is one of a command before it, after which nothing is certain. */
+/* For calls that wait: a failure there belongs to an earlier command, after which the queue's state
+ * is unknown. */
 static int32_t fail_waiting(opencl_state *s, const char *what, int32_t code) {
     s->is_lost |= code == KILN_CL_OUT_OF_RESOURCES || code == KILN_CL_EXEC_STATUS_ERROR;
     return fail(s, what, code);
@@ -121,7 +122,7 @@ static const char *device_text(const kiln_cl *cl, kiln_cl_device device, uint32_
     return text;
 }
 
-/* A number of whichever width the driver has for it; 0 when it says nothing. */
+/* A number of any width that the driver uses; 0 when unknown. */
 static uint64_t device_number(const kiln_cl *cl, kiln_cl_device device, uint32_t what) {
     union {
         uint32_t narrow;
@@ -147,7 +148,9 @@ static kiln_status find_devices(const kiln_cl *cl, kiln_cl_device *out_device,
         code = cl->GetDeviceIDs(platform[i], UINT32_MAX, DEVICES_MAX - count, out_device + count,
                                 &more);
         if (!code) count += KILN_MIN(more, DEVICES_MAX - count);
-        if (code && code != KILN_CL_DEVICE_NOT_FOUND) failed = code; /* others may have some */
+        if (code && code != KILN_CL_DEVICE_NOT_FOUND)
+            failed = code; /* other platforms may have
+                            * devices */
     }
     if (count == 0 && failed) return refuse("looking for devices", failed);
     if (count == 0)
@@ -156,7 +159,7 @@ static kiln_status find_devices(const kiln_cl *cl, kiln_cl_device *out_device,
     return KILN_OK;
 }
 
-/* What a target's text takes. */
+/* The limit of a target's text. */
 #define GROUP_THREADS_MAX 1024u
 #define SHARED_BYTES_MAX (1u << 20)
 #define UNITS_MAX 4096u
@@ -297,7 +300,7 @@ static kiln_status no_memory(const opencl_state *s, size_t size_bytes, int32_t c
         (unsigned long long)s->buffer_bytes_max, text_of(code), code);
 }
 
-/* Drivers may leave it to the first use to find memory: the zeros are that use. */
+/* Drivers may allocate at the first use: writing the zeros forces it. */
 static kiln_status make_buffer(opencl_state *s, size_t size_bytes, kiln_cl_mem *out_buffer) {
     const uint32_t zero = 0;
     const size_t rounded =
@@ -360,7 +363,7 @@ static kiln_device_place opencl_place(void *state, const kiln_device_memory *mem
     return (kiln_device_place){memory->data, offset};
 }
 
-/* A handle may be another buffer than that of the last run: what kernels have been told is stale.
+/* A handle may name another buffer than in the last run: kernel arguments are stale.
  */
 static kiln_status opencl_adopt(void *context, void *data, uint64_t byte_offset, size_t size_bytes,
                                 kiln_device_place *out_place) {
@@ -381,8 +384,8 @@ static kiln_status opencl_adopt(void *context, void *data, uint64_t byte_offset,
     return KILN_OK;
 }
 
-/* A buffer that drivers put into such memory (OpenCL 1.2, 5.3.1), mapped as long as it is there. It
- * is no memory of the device: what counts that leaves it out. */
+/* A buffer that drivers put into pinned memory (OpenCL 1.2, 5.3.1), mapped during its life. It is
+ * not counted as memory of the device. */
 static kiln_status opencl_allocate_host(void *context, size_t size_bytes,
                                         kiln_host_memory *out_memory) {
     opencl_state *s = context;
@@ -483,7 +486,7 @@ static kiln_status build(opencl_state *s, kiln_str text, kiln_cl_program *out_pr
     return code ? refuse_text(s, *out_program, code) : KILN_OK;
 }
 
-/* What the compiler made of it may fit less than the text promises. */
+/* The compiler may use more registers or memory than the text allows. */
 static kiln_status check_kernel(opencl_state *s, const kiln_manifest_launch *launch,
                                 const opencl_launch *made) {
     size_t threads = 0;
@@ -593,7 +596,7 @@ static kiln_cl_mem view_of(opencl_state *s, const kiln_kernel_tensor *tensor, in
     return view;
 }
 
-/* Says it where drivers do not: some compute with whatever begins at the multiple before. */
+/* Reports an error that some drivers do not: they use the address rounded down to the multiple. */
 static int32_t fail_alignment(opencl_state *s, uint64_t offset) {
     (void)snprintf(
         s->error, sizeof s->error,

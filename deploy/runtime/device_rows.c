@@ -1,4 +1,4 @@
-/* Which kinds of devices a program has. A file of its own, because libkiln's part that runs modules
+/* The kinds of devices in a program. A separate file, because the part of libkiln that runs modules
  * has fewer (devices.def, KILN_RUN_PART). */
 #include "base/check.h"
 #include "base/macros.h"

@@ -1,7 +1,7 @@
-/* What devices in software have in common: memory of their own, which the host reaches by copies
- * alone, and a clock that their launches move on. A place is the number of an allocation and an
- * offset, never an address. Everything is done when a call returns. For device_null.c and
- * device_vta.c, whose vtables name these functions; `state` is a kiln_soft_device. */
+/* Common to devices in software: their own memory, which the host reaches by copies alone, and a
+ * clock that their launches advance. A place is the number of an allocation and an offset, never an
+ * address. All work is done when a call returns. For device_null.c and device_vta.c, whose vtables
+ * name these functions; `state` is a kiln_soft_device. */
 #ifndef KILN_DEPLOY_DEVICE_SOFT_H
 #define KILN_DEPLOY_DEVICE_SOFT_H
 
@@ -25,7 +25,7 @@ kiln_soft_device *kiln_soft_device_create(void); /* kiln_soft_close frees it */
 /* The bytes from a place on; NULL when there are not so many. */
 char *kiln_soft_bytes(const kiln_soft_device *state, const void *handle, uint64_t offset,
                       uint64_t size_bytes);
-/* Bytes of an argument, as its shape says. */
+/* Bytes of an argument, from its shape. */
 uint64_t kiln_soft_argument_bytes(const kiln_kernel_tensor *tensor);
 /* KILN_KERNEL_FAILED; `why` lives as long as the device. */
 int32_t kiln_soft_fail(kiln_soft_device *state, const char *why);

@@ -1,10 +1,10 @@
-/* Accelerators of the VTA class. Simulated by the cycle (vta/csim.h): any machine of that kind is
- * there when it is asked for. Or on the FPGA board that the environment names (board_vta.h), which
- * becomes any machine that it has a bitstream for. A payload is a program (vta/program.h), whose
- * arguments are those of its launch, in their order. Its clock is the cycles of its launches at the
- * machine's rate, so the same launch takes the same time wherever it is simulated; a board counts
- * its cycles itself. Programs are checked (vta/check.h) before they are loaded. A launch allocates
- * what the simulator works on. */
+/* Accelerators of the VTA class. Either simulated by the cycle (vta/csim.h), where every machine of
+ * that kind exists on request, or on the FPGA board that the environment names (board_vta.h), which
+ * can become every machine for which it has a bitstream. A payload is a program (vta/program.h),
+ * whose arguments are those of its launch, in their order. Its clock is the cycles of its launches
+ * at the machine's rate, so the same launch takes the same time wherever it is simulated; a board
+ * counts its cycles itself. Programs are checked (vta/check.h) before they are loaded. A launch
+ * allocates the simulator's state. */
 #include <stdio.h>
 #include <string.h>
 
@@ -22,8 +22,8 @@ static const char *const preset_table[] = {
 #undef X
 };
 
-/* The memory of both is the host's own; a board gets what a launch reads, and gives back what it
- * wrote. */
+/* The memory of both is the host's; the operands of a launch are copied to a board, and its results
+ * back. */
 typedef struct vta_state {
     kiln_soft_device soft; /* first: `state` is one of those too */
     kiln_board_vta *board; /* NULL: simulated */
@@ -36,7 +36,7 @@ typedef struct vta_launch {
     uint8_t *dram;       /* micro-ops and constants are filled in; NULL on a board */
     uint32_t argument_count;
     uint32_t *argument; /* [argument_count] numbers of buffers */
-    char **data;        /* [argument_count] of the launch that runs */
+    char **data;        /* [argument_count] of the running launch */
 } vta_launch;
 
 typedef struct vta_program {
@@ -60,7 +60,7 @@ static kiln_status vta_list(kiln_arena *arena, kiln_device_facts **out_facts, ui
     return st;
 }
 
-/* The machine that the setup means. */
+/* The machine that the setup asks for. */
 static kiln_status choose(const kiln_device_setup *setup, kiln_arena *arena,
                           kiln_target *out_target) {
     kiln_device_facts *facts;
@@ -97,7 +97,7 @@ static kiln_status vta_open(const kiln_device_setup *setup, kiln_arena *arena,
     return st;
 }
 
-/* A simulator is whatever it simulates; it takes no time. */
+/* A simulator can become any machine at once. */
 static kiln_status vta_reprogram(void *context, const kiln_target *target) {
     vta_state *state = context;
     return state->board ? kiln_board_vta_become(state->board, target) : KILN_OK;
@@ -111,7 +111,7 @@ static kiln_status check_arguments(const kiln_manifest_launch *launch, const vta
                       launch->arg_count);
 }
 
-/* The program of a launch, with all that can be checked of it. */
+/* Reads and checks the program of a launch. */
 static kiln_status read_launch(const kiln_artefact *artefact, uint32_t index,
                                const kiln_target *target, kiln_arena *arena, vta_launch *out) {
     const kiln_manifest *manifest = &artefact->manifest;
@@ -184,7 +184,7 @@ static kiln_status vta_load(void *context, const kiln_artefact *artefact, void *
     for (uint32_t i = 0; !st && i < program->launch_count; i++) {
         vta_launch *l = &program->launch[i];
         if (state->board)
-            st = kiln_board_vta_load(state->board, &l->program); /* whether it has room for it */
+            st = kiln_board_vta_load(state->board, &l->program); /* checks that the program fits */
         else
             fill_memory(l, &program->arena);
     }
@@ -244,7 +244,7 @@ static int32_t vta_launch_run(void *context, void *loaded, uint32_t index,
     return status;
 }
 
-/* What a board does wrong is not the doing of programs, which were checked: those end. */
+/* Programs were checked and always end, so a failure is the board's fault. */
 static bool vta_is_broken(void *context) {
     const vta_state *state = context;
     return state->board && kiln_board_vta_is_broken(state->board);

@@ -19,8 +19,8 @@ kiln_status kiln_driver_load(const kiln_driver_library *library,
 
 #include "base/opt.h"
 
-/* The loader gives the last reason of several places where it looked for a name, which may be that
- * one of them is closed. */
+/* The loader reports only the reason of the last place that it searched, which may be that one of
+ * them is not readable. */
 static kiln_status refuse(const kiln_driver_library *library, const char *file, const char *why) {
     const size_t size = strlen(file);
     if (!why) why = file;
@@ -34,7 +34,7 @@ static kiln_status refuse(const kiln_driver_library *library, const char *file, 
 kiln_status kiln_driver_load(const kiln_driver_library *library,
                              const kiln_driver_function *function, uint32_t count) {
     const char *named = kiln_env(library->variable), *file = named ? named : library->file;
-    /* The process may have one already: tools that look into kernels are preloaded. */
+    /* The process may have one already: tools that inspect kernels are preloaded. */
     void *handle = named ? NULL : dlopen(NULL, RTLD_NOW);
     if (!handle || !dlsym(handle, function[0].name)) handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
     if (!handle) return refuse(library, file, dlerror());
@@ -43,7 +43,8 @@ kiln_status kiln_driver_load(const kiln_driver_library *library,
         if (!found)
             return KILN_ERROR(FAILED_PRECONDITION, "%s has no function %s: it is too old", file,
                               function[i].name);
-        memcpy(function[i].address, &found, sizeof found); /* C has no cast from one to the other */
+        memcpy(function[i].address, &found, sizeof found); /* C has no cast from an object to a
+                                                            * function pointer */
     }
     return KILN_OK;
 }

@@ -7,31 +7,31 @@
 #include "base/check.h"
 
 struct kiln_kernel {
-    kiln_arena arena; /* the artefact's bytes and what the manifest points to */
+    kiln_arena arena; /* the artefact's bytes and the manifest's data */
     kiln_artefact artefact;
-    kiln_device *device, *own_device; /* the latter when nobody gave one */
+    kiln_device *device, *own_device; /* own_device: if the caller gave none */
     void *program;
     size_t *arg_bytes;  /* [arg_count] */
-    uint32_t first_run; /* the first launch of the run; those before it prepare */
+    uint32_t first_run; /* index of the first launch of the run; earlier ones prepare */
     kiln_device_memory tables;
     uint64_t *table_offset; /* [arg_count] */
 };
 
-/* One argument as a kernel sees it, with its shape beside it. */
+/* One argument as passed to a kernel, and its shape. */
 typedef struct call_arg {
     kiln_kernel_tensor tensor;
     int64_t shape[KILN_RANK_MAX];
-    kiln_device_memory memory; /* that the call owns */
+    kiln_device_memory memory; /* memory that the call owns */
 } call_arg;
 
 struct kiln_call {
     const kiln_kernel *kernel;
-    /* Beside each other, for the sake of what is called often. */
+    /* Copies of pointers that each run needs. */
     int32_t (*launch)(void *state, void *program, uint32_t launch, kiln_kernel_tensor *const *args,
                       const kiln_kernel_services *services);
     void *state, *program;
     uint32_t first_run, launch_count;
-    kiln_kernel_tensor ***args; /* [launch_count] what each launch gets */
+    kiln_kernel_tensor ***args; /* [launch_count] arguments of each launch */
     call_arg *arg;              /* [arg_count] */
     kiln_kernel_tensor **slots; /* what `args` points into */
 };
@@ -90,7 +90,7 @@ kiln_status kiln_kernel_check(kiln_str artefact_bytes) {
     return kiln_status_note(st, "artefact");
 }
 
-/* Refuses code that would meet an unknown instruction on the device. */
+/* Refuses code with instructions that the device lacks. */
 static kiln_status check_device(const kiln_kernel *kernel, const kiln_device_row *wanted,
                                 const kiln_target *target) {
     const kiln_device_row *row = kiln_device_row_in(kernel->device);
@@ -111,7 +111,7 @@ static size_t align_up(const kiln_kernel *kernel, size_t value) {
     return (value + alignment - 1) & ~(alignment - 1);
 }
 
-/* Bytes of all arguments with that role, one after the other; their offsets where they are wanted.
+/* Bytes of all arguments with that role, one after the other, and their offsets if requested.
  */
 static size_t lay_out(const kiln_kernel *kernel, kiln_role role, uint64_t *out_offset) {
     size_t sum = 0;
@@ -123,7 +123,7 @@ static size_t lay_out(const kiln_kernel *kernel, kiln_role role, uint64_t *out_o
     return sum;
 }
 
-/* Tables are the kernel's: every call reads the same ones. */
+/* Tables belong to the kernel: every call reads the same ones. */
 static kiln_status bring_tables(kiln_kernel *kernel) {
     const kiln_manifest *manifest = &kernel->artefact.manifest;
     kernel->table_offset = KILN_ARENA_ARRAY(&kernel->arena, uint64_t, manifest->arg_count);
@@ -216,7 +216,7 @@ size_t kiln_kernel_temp_bytes(const kiln_kernel *kernel) {
     return lay_out(kernel, KILN_ROLE_TEMP, NULL);
 }
 
-/* Describes an argument as DLPack does; its memory comes later. */
+/* Describes an argument as in DLPack; its memory is set later. */
 static void describe(const kiln_manifest_arg *from, int32_t device_type, call_arg *arg) {
     kiln_shape physical = kiln_layout_physical(&from->layout, &from->shape);
     memcpy(arg->shape, physical.dim, sizeof arg->shape);
@@ -235,7 +235,7 @@ static void set_place(call_arg *arg, kiln_device_place place) {
     arg->tensor.byte_offset = place.byte_offset;
 }
 
-/* A call without memory for what it is to own. */
+/* A call without memory for its own arguments. */
 static kiln_call *new_call(const kiln_kernel *kernel) {
     const kiln_manifest *manifest = &kernel->artefact.manifest;
     const kiln_device_row *row = kiln_device_row_in(kernel->device);
@@ -368,7 +368,7 @@ void kiln_call_rebind(kiln_call *call, uint32_t arg, kiln_device_place place) {
     set_place(&call->arg[arg], place);
 }
 
-/* Events that prepare uses; it returns when they are done. */
+/* The event that prepare uses; it is done when prepare returns. */
 #define PREPARE_EVENT 0u
 
 kiln_status kiln_call_prepare(kiln_call *call, const kiln_services *services) {

@@ -1,6 +1,6 @@
-/* What everybody who runs kernels uses: an artefact loaded on a device and ready (kiln_kernel), and
- * calls of it with their own arguments and packed buffers (kiln_call). One kernel may have many
- * calls; a module has one call per step. In use, on the processor:
+/* Runs kernels: an artefact loaded on a device (kiln_kernel), and calls of it with their own
+ * arguments and packed buffers (kiln_call). One kernel may have many calls; a module has one call
+ * per step. Example on the processor:
  *
  *     kiln_kernel_load(bytes, NULL, &kernel);
  *     kiln_call_create(kernel, KILN_GUARD_NONE, &call);
@@ -8,8 +8,8 @@
  *     kiln_call_prepare(call, &services);
  *     kiln_call_run(call, &services);      as often as wanted; never allocates
  *
- * On a device whose memory is its own, arguments are places in that memory (kiln_call_bind_place),
- * and a run has only entered the device's queue when the call returns. */
+ * On a device with its own memory, arguments are places in that memory (kiln_call_bind_place), and
+ * a run has only entered the device's queue when the call returns. */
 #ifndef KILN_DEPLOY_KERNEL_H
 #define KILN_DEPLOY_KERNEL_H
 
@@ -29,9 +29,9 @@
 typedef struct kiln_kernel kiln_kernel;
 typedef struct kiln_call kiln_call;
 
-/* All that loading checks, without mapping and for any machine: the manifest decodes, its target is
- * known, the payloads are what the row of their device wants (CPU code: they link, and have the
- * entries that the manifest promises). Builders call this on what they made. Errors: those of
+/* All checks of loading, without mapping and for any machine: the manifest decodes, its target is
+ * known, the payloads pass the check of their device's row (CPU code: they link, and have the
+ * entries in the manifest). Builders call this on their results. Errors: those of
  * kiln_artefact_decode, kiln_target_parse and the row's check; UNIMPLEMENTED when no device runs
  * such payloads, or the ABI version is not ours. */
 KILN_MUST_USE kiln_status kiln_kernel_check(kiln_str artefact_bytes);
@@ -41,7 +41,7 @@ KILN_MUST_USE kiln_status kiln_kernel_check(kiln_str artefact_bytes);
  * another machine (the message names the missing feature), or for another kind of device */
 KILN_MUST_USE kiln_status kiln_kernel_load(kiln_str artefact_bytes, kiln_device *device,
                                            kiln_kernel **out_kernel);
-/* Accepts NULL. All its calls must be gone. */
+/* Accepts NULL. All its calls must be destroyed before. */
 void kiln_kernel_unload(kiln_kernel *kernel);
 
 /* Bytes of an argument in memory, in its physical layout, padding included; OUT_OF_RANGE when too
@@ -52,11 +52,11 @@ KILN_MUST_USE kiln_status kiln_manifest_arg_bytes(const kiln_manifest_arg *arg, 
 const kiln_manifest *kiln_kernel_manifest(const kiln_kernel *kernel);
 kiln_device *kiln_kernel_device(const kiln_kernel *kernel);
 size_t kiln_kernel_arg_bytes(const kiln_kernel *kernel, uint32_t arg);
-/* Where its code lies in this process, for profilers; NULL and 0 when it is not there. */
+/* The address of its code in this process, for profilers; NULL and 0 when it is elsewhere. */
 const void *kiln_kernel_code(const kiln_kernel *kernel, size_t *out_bytes);
 
-/* All packed arguments, or all temps, one after the other, each aligned as the device's memory
- * wants. */
+/* Bytes of all packed arguments, or all temps, one after the other, each aligned for the device's
+ * memory. */
 size_t kiln_kernel_packed_bytes(const kiln_kernel *kernel);
 size_t kiln_kernel_temp_bytes(const kiln_kernel *kernel);
 
@@ -64,18 +64,18 @@ size_t kiln_kernel_temp_bytes(const kiln_kernel *kernel);
  * are the caller's memory. */
 KILN_MUST_USE kiln_status kiln_call_create(const kiln_kernel *kernel, kiln_guard guard,
                                            kiln_call **out_call);
-/* Where the caller has memory of the kernel's device for what a call would own. */
+/* The caller's memory on the kernel's device for arguments that a call would own. */
 typedef struct kiln_call_memory {
     const kiln_device_memory
         *packed;            /* kiln_kernel_packed_bytes from the offset on; NULL when that is 0 */
     uint64_t packed_offset; /* a multiple of the alignment of the device's memory */
     const kiln_device_memory
         *temps;            /* kiln_kernel_temp_bytes from the offset on; NULL when that is 0 */
-    uint64_t temps_offset; /* as of what is packed */
+    uint64_t temps_offset; /* aligned likewise */
 } kiln_call_memory;
-/* The same over the caller's memory. Calls of one kernel with the same constants may share what is
- * packed, and then one of them is prepared for all; calls that do not run at the same time may
- * share temps. INVALID_ARGUMENT: too little memory, or an offset that is not aligned. */
+/* The same over the caller's memory. Calls of one kernel with the same constants may share packed
+ * buffers, and then one of them must be prepared for all; calls that do not run at the same time
+ * may share temps. INVALID_ARGUMENT: too little memory, or an offset that is not aligned. */
 KILN_MUST_USE kiln_status kiln_call_create_over(const kiln_kernel *kernel,
                                                 const kiln_call_memory *memory,
                                                 kiln_call **out_call);
@@ -85,22 +85,22 @@ void kiln_call_destroy(kiln_call *call); /* accepts NULL */
  * work in it. Constants that run() does not read (manifest: read_by_run) may be released or
  * re-bound after prepare(). INVALID_ARGUMENT: no such argument, one that the call owns, a pointer
  * that is not aligned to KILN_KERNEL_ALIGNMENT, or a size other than kiln_kernel_arg_bytes; or the
- * device has memory of its own. */
+ * device has its own memory. */
 KILN_MUST_USE kiln_status kiln_call_bind(kiln_call *call, uint32_t arg, void *data,
                                          size_t size_bytes);
-/* The same for a place in the device's memory, which kiln_device_place_at gave. */
+/* The same for a place in the device's memory, from kiln_device_place_at. */
 KILN_MUST_USE kiln_status kiln_call_bind_place(kiln_call *call, uint32_t arg,
                                                kiln_device_place place, size_t size_bytes);
-/* The same without checks, for what was checked once and changes at each run. */
+/* The same without checks, for arguments that were checked once and change at each run. */
 void kiln_call_rebind(kiln_call *call, uint32_t arg, kiln_device_place place);
 
 /* Fills the packed buffers from the constants, and returns when that is done; does nothing for a
- * kernel that has none to fill. FAILED_PRECONDITION: a constant is not bound. INTERNAL: the kernel
- * says that it failed. */
+ * kernel without packed buffers. FAILED_PRECONDITION: a constant is not bound. INTERNAL: the kernel
+ * failed. */
 KILN_MUST_USE kiln_status kiln_call_prepare(kiln_call *call, const kiln_services *services);
-/* Launches one run: KILN_KERNEL_OK or the kernel's own status. Everything must be bound and
+/* Launches one run: KILN_KERNEL_OK or the kernel's status. All arguments must be bound and the call
  * prepared, and `services` must allow at most the manifest's threads_max (NULL: the device needs
- * none of the host). No allocation, no system call of its own. */
+ * none of the host). No allocation, no system call. */
 int32_t kiln_call_run(const kiln_call *call, const kiln_services *services);
 
 /* Memory of a packed argument or a temp that the call owns (tests and boards look for stray

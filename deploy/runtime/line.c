@@ -17,8 +17,8 @@
 
 #define ATTEMPTS 4u
 #define CHUNK_BYTES 4096u
-/* A frame whose bytes stay away so long is cut: a hundred times what a byte takes at 9600 baud, and
- * what a busy host may keep an emulator waiting. */
+/* A frame is cut off after such a silence: a hundred times the time of a byte at 9600 baud, and as
+ * long as a busy host may delay an emulator. */
 #define SILENCE_NS (500 * UINT64_C(1000000))
 
 struct kiln_line {
@@ -46,7 +46,7 @@ static const struct {
               {115200, B115200}, {230400, B230400},   {460800, B460800},
               {921600, B921600}, {1000000, B1000000}, {2000000, B2000000}};
 
-/* Bytes as they come, at that rate. */
+/* Sets raw mode at that rate. */
 static kiln_status make_raw(int fd, const char *path, uint64_t baud) {
     struct termios t;
     size_t row = 0;
@@ -88,7 +88,9 @@ kiln_status kiln_line_open(const char *path, uint64_t baud, kiln_line **out_line
     }
     kiln_line *line = kiln_alloc(sizeof *line);
     line->fd = fd;
-    line->number = (uint8_t)(kiln_clock_precise_ns() >> 10); /* answers to who was here before */
+    line->number = (uint8_t)(kiln_clock_precise_ns() >> 10); /* differs from numbers of an earlier
+                                                              * process, whose answers may still
+                                                              * come */
     *out_line = line;
     return NULL;
 }
@@ -132,14 +134,15 @@ static bool send_frame(const kiln_line *line, const kiln_line_request *r, uint64
            send_bytes(line, ends.crc, sizeof ends.crc, end_ns);
 }
 
-/* A request that was cut on its way must not swallow the next one: zeros, which begin no frame,
- * make it whole. */
+/* Completes a request that was cut off, so that the monitor does not take the next one for its
+ * rest: zeros begin no frame. */
 static bool flush(const kiln_line *line, uint64_t end_ns) {
     static const uint8_t zeros[KILN_FRAME_HEAD_BYTES + KILN_FRAME_BODY_MAX + KILN_FRAME_CRC_BYTES];
     return send_bytes(line, zeros, sizeof zeros, end_ns);
 }
 
-/* More bytes, into the chunk. `end_ns`: of the whole answer; in a frame a silence ends it earlier.
+/* Receives bytes into the chunk. `end_ns`: of the whole answer; within a frame a silence ends it
+ * earlier.
  */
 static receipt receive_chunk(kiln_line *line, uint64_t end_ns) {
     const bool inside = line->frame.received > 0;

@@ -65,7 +65,7 @@ kiln_status kiln_object_check(kiln_str bytes, kiln_arch arch, const char *const 
     kiln_object_image image;
     kiln_status st = read_for(bytes, arch, &scratch, &image);
     if (!st) {
-        /* Linked into ordinary memory, as if at an address that suits every relocation. */
+        /* Links into ordinary memory, for an address that suits every relocation. */
         uint8_t *memory = kiln_alloc(image.image_bytes);
         st = kiln_object_link(&image, memory, UINT64_C(0x10000), NULL);
         kiln_free(memory);
@@ -80,7 +80,7 @@ static kiln_status map_pages(size_t size, bool low, uint8_t **out_memory) {
 #ifdef MAP_32BIT
     if (low) flags |= MAP_32BIT;
 #else
-    (void)low; /* then relocations that need it do not fit, and say so */
+    (void)low; /* then relocations that need a low address fail with an error */
 #endif
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, -1, 0);
     if (memory == MAP_FAILED)
@@ -90,7 +90,7 @@ static kiln_status map_pages(size_t size, bool low, uint8_t **out_memory) {
     return KILN_OK;
 }
 
-/* From here on the code can run and nothing of it can be written. */
+/* Makes the code executable and read-only. */
 static kiln_status protect(const kiln_object_image *image, uint8_t *memory) {
     size_t data_bytes = image->image_bytes - image->data_place;
     KILN_CODE_CHANGED(memory, memory + image->code_bytes);

@@ -1,10 +1,10 @@
 /* In-memory linker of relocatable ELF objects, as docs/reference/object.md defines them: code and
  * read-only data, no undefined symbol other than those of kernel_services.def. Used by boards,
- * modules and (the check alone) by builders, which so find a link error before a board sees it.
+ * modules and (the check alone) by builders, which find link errors before a board gets the object.
  * Needs no linker program, no file and no dlopen, and works in static binaries.
  *
- * Every byte of an object is hostile: all functions are safe on any input. What a loaded object
- * does when called is not: run objects of strangers in a contained process. */
+ * Every byte of an object is hostile: all functions are safe on any input. Calling a loaded object
+ * is not safe: run untrusted objects in a contained process. */
 #ifndef KILN_DEPLOY_LOAD_H
 #define KILN_DEPLOY_LOAD_H
 
@@ -22,12 +22,14 @@
 
 typedef struct kiln_object kiln_object;
 
-/* Does everything that loading does except mapping, for code of `arch` (not only this machine's),
- * and looks for global functions named in `entries` (NULL-terminated; may be NULL). Errors:
+/* Does all checks of loading without mapping, for code of any `arch`, and looks for global
+ * functions named in `entries` (NULL-terminated; may be NULL).
+ *
  * DATA_LOSS      not an ELF file, cut short, or an offset, index or size in it points outside
  * UNIMPLEMENTED  well-formed but outside the contract (machine, section, symbol or relocation
- * kind); the message names it NOT_FOUND      an undefined symbol that is not in
- * kernel_services.def, or an entry that is missing OUT_OF_RANGE   one of the limits above */
+ *                kind); the message names it
+ * NOT_FOUND      an undefined symbol that is not in kernel_services.def, or a missing entry
+ * OUT_OF_RANGE   one of the limits above */
 KILN_MUST_USE kiln_status kiln_object_check(kiln_str bytes, kiln_arch arch,
                                             const char *const *entries);
 
@@ -36,7 +38,7 @@ KILN_MUST_USE kiln_status kiln_object_check(kiln_str bytes, kiln_arch arch,
  * mapping. */
 KILN_MUST_USE kiln_status kiln_object_load(kiln_str bytes, kiln_object **out_object);
 
-/* A defined global function; NULL when there is none of that name. Valid until unload. */
+/* A defined global function; NULL when there is none with that name. Valid until unload. */
 kiln_kernel_entry kiln_object_find(const kiln_object *object, const char *name);
 
 /* Where its code begins. */

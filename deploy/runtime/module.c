@@ -22,10 +22,10 @@
 /* Inputs, or outputs, of a module of several sizes. */
 typedef struct ports {
     uint32_t count;
-    kiln_module_port *port; /* of the size that is set */
-    kiln_module_axis *axis; /* where there is one */
+    kiln_module_port *port; /* of the current size */
+    kiln_module_axis *axis; /* the axis of the dimension, if there is one */
     int64_t **shape;        /* [count] of `port` */
-    void **given, **part;   /* [count] of the caller; of the part that runs */
+    void **given, **part;   /* [count] the caller's; of the running part */
 } ports;
 
 struct kiln_module {
@@ -34,7 +34,7 @@ struct kiln_module {
     kiln_module_sizes sizes;
     size_t constant_bytes;
     kiln_variant **variant; /* [bucket_count] */
-    uint32_t active;        /* the bucket that runs */
+    uint32_t active;        /* the running bucket */
     bool is_linked;
     int64_t size;  /* that is set; 0 in modules of one size */
     ports in, out; /* likewise empty there */
@@ -54,7 +54,7 @@ static const kiln_module_bucket *active_bucket(const kiln_module *m) {
 
 static const kiln_module_plan *plan_of(const kiln_module *m) { return &active_bucket(m)->plan; }
 
-/* Whether a run is one of the variant, on the caller's memory. */
+/* Whether a run is exactly one run of the variant, on the caller's memory. */
 static bool is_exact(const kiln_module *m) { return active_bucket(m)->size == m->size; }
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -77,7 +77,7 @@ static void describe_ports(kiln_module *m, ports *p, bool is_output) {
     }
 }
 
-/* What can be asked of a module whose variants are there. */
+/* Fills in the description of a module whose variants exist. */
 static void describe(kiln_module *m) {
     const kiln_module_plan *plan = plan_of(m);
     m->metadata_key = KILN_ARENA_ARRAY(&m->arena, char *, plan->metadata_count);
@@ -114,7 +114,7 @@ static kiln_status decode(kiln_module *m, kiln_str bytes) {
     return st;
 }
 
-/* The largest one is first: it has the threads. No code of the module has run when it returns. */
+/* Opens the largest variant first: it has the threads. Runs no code of the module. */
 static kiln_status link(kiln_module *m, kiln_str bytes, const kiln_module_options *options) {
     if ((uintptr_t)bytes.data % KILN_MODULE_SECTION_ALIGNMENT != 0)
         return KILN_ERROR(INVALID_ARGUMENT, "module in memory is not aligned to %u",
@@ -216,7 +216,7 @@ int kiln_module_verify(const char *path, char *error, size_t error_bytes) {
     return kiln_status_report(kiln_status_note(st, "module %s", path), error, error_bytes);
 }
 
-/* The one with the threads last. */
+/* Closes the variant with the threads last. */
 void kiln_module_close(kiln_module *m) {
     if (!m) return;
     for (uint32_t i = 0; m->variant && i < m->sizes.bucket_count; i++)
@@ -425,7 +425,7 @@ static bool are_alike(const kiln_plan_port *a, const kiln_plan_port *b) {
     return a->dtype == b->dtype && kiln_shape_equal(&a->shape, &b->shape);
 }
 
-/* Why the two cannot be kept; NULL: they can. */
+/* Why the two cannot be kept; NULL if they can. */
 static const char *find_obstacle(const kiln_module *m, uint32_t input, uint32_t output) {
     if (find_kept(m, false, input)) return "the input is kept already";
     if (find_kept(m, true, output)) return "the output is kept already";
@@ -455,7 +455,7 @@ int kiln_module_keep(kiln_module *m, uint32_t input, uint32_t output) {
         return refuse_to_keep(m, input, output, KILN_FAILED_PRECONDITION,
                               "the module was only looked at");
     if (why) return refuse_to_keep(m, input, output, KILN_INVALID_ARGUMENT, why);
-    const uint32_t owner = m->sizes.bucket_count - 1; /* is closed last */
+    const uint32_t owner = m->sizes.bucket_count - 1; /* the variant that is closed last */
     kiln_status st = kiln_variant_keep(m->variant[owner], input, output, owner > 0, &kept);
     if (st) {
         const int code =
@@ -495,7 +495,7 @@ int kiln_module_write_state(kiln_module *m, uint32_t input, const void *data) {
     return finish_kept(m, kept, kiln_kept_port_write(kept, data));
 }
 
-/* ---- running: nothing below allocates, but for memory that is asked for ---------------------- */
+/* ---- running: the functions below allocate only memory for ports ---------------------- */
 
 void kiln_module_set_hook(kiln_module *m, kiln_module_hook hook, void *context) {
     for (uint32_t i = 0; i < m->sizes.bucket_count; i++)
@@ -525,7 +525,7 @@ static kiln_rows rows_of(const ports *p, uint32_t index, void *data, int64_t ext
     return rows;
 }
 
-/* Inputs of rows from `first` on, `count` of them; the rest of the bucket's is zero. */
+/* Copies `count` rows of the inputs from `first` on; the rest of the bucket's rows is zero. */
 static void take_part(kiln_module *m, int64_t first, int64_t count) {
     for (uint32_t i = 0; i < m->in.count; i++) {
         m->in.part[i] = m->in.given[i];
@@ -551,7 +551,7 @@ static void give_part(kiln_module *m, int64_t first, int64_t count) {
     }
 }
 
-/* As many runs of the bucket as the size needs, on `given`. */
+/* Runs the bucket as often as the size needs, on `given`. */
 static int run_parts(kiln_module *m) {
     const int64_t most = active_bucket(m)->size;
     int code = KILN_OK;
@@ -564,7 +564,7 @@ static int run_parts(kiln_module *m) {
     return code;
 }
 
-/* The text of a variant's error is the module's. */
+/* Copies a variant's error text to the module. */
 static int finish(kiln_module *m, int code) {
     m->error = kiln_variant_error(active(m));
     for (uint32_t i = 0; !code && i < m->kept_count; i++)
@@ -586,7 +586,7 @@ int kiln_module_run(kiln_module *m, const void *const *inputs, void *const *outp
     return finish(m, run_parts(m));
 }
 
-/* Parts are cut out of memory of the process. */
+/* Parts can be taken only from memory of the process. */
 static bool take_tensors(const kiln_module *m, const ports *p,
                          const kiln_module_tensor *const *tensor, uint32_t *out_index, char *why,
                          size_t why_bytes) {

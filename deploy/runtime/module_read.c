@@ -43,8 +43,9 @@ static kiln_status check_header(kiln_str bytes, uint32_t *out_version) {
                           "not this machine");
     if (bytes.size < TABLE_BYTES || memcmp(bytes.data, KILN_MODULE_MAGIC, 8) != 0)
         return KILN_ERROR(DATA_LOSS, "not a module file (%zu bytes)", bytes.size);
-    /* Header and table are small: a copy lets the checksum see its own field as zero. The count is
-     * not trusted before the checksum fits, but every version's table starts in the same place. */
+    /* Header and table are small: they are copied, to compute the checksum with its own field zero.
+     * The count is not trusted before the checksum matches, but the table starts at the same place
+     * in every version. */
     char table[TABLE_BYTES];
     memcpy(table, bytes.data, sizeof table);
     memset(table + KILN_MODULE_AT_CHECKSUM, 0, 8);
@@ -66,7 +67,7 @@ static kiln_status check_header(kiln_str bytes, uint32_t *out_version) {
     return KILN_OK;
 }
 
-/* Section `index`, which must begin where `*end` rounded up to its alignment is. */
+/* Checks section `index`, which must begin at `*end` rounded up to its alignment. */
 static kiln_status check_section(kiln_str bytes, uint32_t index, size_t *end,
                                  kiln_str *out_section) {
     const char *entry = bytes.data + KILN_MODULE_HEADER_BYTES + index * KILN_MODULE_ENTRY_BYTES;
@@ -117,7 +118,7 @@ static kiln_status read_u32(kiln_mpack_reader *r, uint32_t *out) {
     return st;
 }
 
-/* What the sections hold, before each plan gets its share. */
+/* Contents of the sections, before they are distributed to the plans. */
 typedef struct contents {
     uint32_t version;
     kiln_module_sizes sizes;
@@ -305,7 +306,7 @@ static kiln_status read_plan(kiln_mpack_reader *r, kiln_arena *arena, contents *
     return st;
 }
 
-/* Points constant buffers at their bytes. */
+/* Sets the bytes of constant buffers. */
 static kiln_status place_constants(kiln_module_plan *plan, kiln_str section) {
     for (uint32_t i = 0; i < plan->buffer_count; i++) {
         kiln_plan_buffer *b = &plan->buffer[i];
@@ -318,7 +319,7 @@ static kiln_status place_constants(kiln_module_plan *plan, kiln_str section) {
     return KILN_OK;
 }
 
-/* Of the kernels in the file those that the plan calls, in the same order. */
+/* The kernels in the file that the plan calls, in the same order. */
 static kiln_status take_kernels(const contents *c, kiln_arena *arena, kiln_module_plan *plan) {
     uint32_t *number = KILN_ARENA_ARRAY(arena, uint32_t, c->kernel_count); /* in the plan, plus 1 */
     plan->kernel = KILN_ARENA_ARRAY(arena, kiln_str, c->kernel_count);
@@ -340,7 +341,7 @@ static kiln_status take_kernels(const contents *c, kiln_arena *arena, kiln_modul
     return KILN_OK;
 }
 
-/* Gives each plan what is in the file for all of them. */
+/* Gives each plan the data that all plans share. */
 static kiln_status share(contents *c, kiln_str constants, kiln_arena *arena) {
     kiln_status st = KILN_OK;
     for (uint32_t i = 0; !st && i < c->sizes.bucket_count; i++) {

@@ -18,7 +18,7 @@
 
 #define OF_PROCESS 1 /* device_type */
 
-/* A kernel argument that changes: memory of the caller with each run, a strided alias with each
+/* A kernel argument that changes: the caller's memory with each run, a strided alias with each
  * iteration. */
 typedef struct patch {
     uint32_t step, arg, buffer;
@@ -29,32 +29,32 @@ typedef struct patches {
     uint32_t count;
 } patches;
 
-/* A device of the plan and what the module has there. Device 0 is the processor. */
+/* A device of the plan and the module's resources on it. Device 0 is the processor. */
 typedef struct device {
     kiln_device *device;
     kiln_device_memory activations, packed, temps, constants;
-    uint32_t event_count; /* that were given out, one after the other */
+    uint32_t event_count; /* number of events assigned so far */
 } device;
 
 /* Steps that a device has recorded. */
 typedef struct recorded {
     kiln_sequence steps;
-    void *recording; /* NULL: they are done one by one */
+    void *recording; /* NULL: the steps are done one by one */
     bool moves;      /* an argument may lie in memory of the caller */
-    bool is_due;     /* it was recorded with other memory than that of the last run */
+    bool is_due;     /* the memory of the last run differs from the recorded one */
 } recorded;
 
-/* Where a root lies: in memory of a device, anywhere in the process, or in memory of a device that
- * is the caller's. */
+/* The place of a root: in memory of a device, anywhere in the process, or in the caller's memory on
+ * a device. */
 typedef struct root_place {
     const kiln_device_memory *memory; /* NULL: at `data` or, where that is NULL too, `foreign` */
     uint64_t offset;
     uint8_t *data;
     kiln_device_place foreign;
-    uint32_t device; /* whose memory it is */
+    uint32_t device; /* the device of the memory */
 } root_place;
 
-/* Where a run has an input or output: at `data` in the process, or on a device. */
+/* The place of an input or output in a run: at `data` in the process, or on a device. */
 typedef struct given {
     uint32_t device;
     void *data;
@@ -65,11 +65,11 @@ typedef struct given {
 typedef struct bound {
     uint32_t root;
     size_t size_bytes;
-    uint8_t *stage; /* an aligned copy for callers' memory that is not, or lies elsewhere */
+    uint8_t *stage; /* an aligned copy, if the caller's memory is unaligned or elsewhere */
     kiln_port_link link;
-    kiln_host_memory near; /* made for the caller, where it asked */
-    root_place own;        /* of the stand-in, while it is not the caller's */
-    kiln_kept_port *kept;  /* the module has it, not the caller; NULL: the caller */
+    kiln_host_memory near; /* made for the caller on request */
+    root_place own;        /* the module's place of the buffer that the caller's memory replaces */
+    kiln_kept_port *kept;  /* state of the module for this port; NULL: the caller's memory */
     given given;
 } bound;
 
@@ -77,25 +77,26 @@ struct kiln_variant {
     kiln_arena arena; /* lives as long as the module */
     kiln_module_plan plan;
     uint32_t thread_count;
-    kiln_pool *pool;         /* NULL with one thread */
-    bool is_beside;          /* the pool, and what is kept between runs, are another variant's */
-    kiln_services *services; /* [thread_count]; n-1 for kernels that may use n threads */
-    device *device;          /* [device_count + 1] */
-    kiln_kernel **kernel;    /* [kernel_count]; NULL of a module that is only looked at */
+    kiln_pool *pool;                /* NULL with one thread */
+    bool is_beside;                 /* the pool and kept state belong to another variant */
+    kiln_services *services;        /* [thread_count]; n-1 for kernels that may use n threads */
+    device *device;                 /* [device_count + 1] */
+    kiln_kernel **kernel;           /* [kernel_count]; NULL if the module is only inspected */
     const kiln_manifest **manifest; /* [kernel_count] */
     kiln_call **call;               /* [step_count]; NULL for steps that call no kernel */
-    bool *packs;                    /* [step_count] whose constants no step before packs */
+    bool *packs;                    /* [step_count] the first step with these constants: it packs */
     uint32_t *call_threads;         /* [step_count] */
     kiln_pages scratch, staging;
     root_place *place;        /* [buffer_count] by root; ports' are set at each run */
     bound *in, *out;          /* [input_count], [output_count] */
-    bool *is_left_out;        /* [step_count] copies that this run need not make */
-    patches moving, *strided; /* the latter: [step_count], of loops */
-    uint64_t *iteration; /* [step_count] of loops: which one it is in, or how many there were */
+    bool *is_left_out;        /* [step_count] copies that this run does not need */
+    patches moving, *strided; /* strided: [step_count], of loops */
+    uint64_t *iteration; /* [step_count] of loops: the current iteration, or their number at the
+                          * end */
     uint32_t *grown_by;  /* [output_count] the loop that decides how many rows it has */
-    uint32_t *event;     /* [step_count] what is recorded after the step, plus 1; 0: nothing */
-    recorded **recorded; /* [step_count] that begins with the step; NULL: none */
-    bool has_moving;     /* whether one of them moves */
+    uint32_t *event;     /* [step_count] the event recorded after the step, plus 1; 0: none */
+    recorded **recorded; /* [step_count] the recording that begins with the step; NULL: none */
+    bool has_moving;     /* whether a recording has `moves` */
     kiln_module_port *input, *output;
     kiln_module_step *step;
     kiln_module_hook hook;
@@ -106,7 +107,7 @@ struct kiln_variant {
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* More threads than its kernels were compiled for would have nothing to do. Needs their manifests.
+/* The number of threads, at most that of the kernels: others would be idle. Needs the manifests.
  */
 static uint32_t threads_used(const kiln_variant *m, uint32_t asked) {
     uint32_t most = m->plan.threads;
@@ -129,7 +130,7 @@ static kiln_status start_threads(kiln_variant *m, const kiln_module_options *opt
     return kiln_pool_create(&pool, &m->pool);
 }
 
-/* The device that each kernel is called on; of one that no step calls, the processor. */
+/* The device that each kernel is called on; the processor for one that no step calls. */
 static uint32_t *find_kernel_devices(kiln_variant *m) {
     uint32_t *at = KILN_ARENA_ARRAY(&m->arena, uint32_t, m->plan.kernel_count);
     for (uint32_t i = 0; i < m->plan.step_count; i++)
@@ -138,7 +139,7 @@ static uint32_t *find_kernel_devices(kiln_variant *m) {
     return at;
 }
 
-/* Of the first kernel on a device: what it is made for is what the device is to be. */
+/* The target of the first kernel on a device, which the device must have. */
 static kiln_status find_wanted(const kiln_variant *m, const uint32_t *at, uint32_t number,
                                kiln_arena *arena, kiln_target *out_target, bool *out_found) {
     *out_found = false;
@@ -188,7 +189,7 @@ static kiln_status load_kernels(kiln_variant *m, const uint32_t *at) {
     return kiln_module_damage(st);
 }
 
-/* What is known of kernels that are not loaded. */
+/* Reads the manifests of kernels that are not loaded. */
 static kiln_status read_manifests(kiln_variant *m) {
     kiln_status st = KILN_OK;
     for (uint32_t i = 0; !st && i < m->plan.kernel_count; i++) {
@@ -204,7 +205,7 @@ static uint32_t threads_of(const kiln_variant *m, const kiln_kernel *kernel) {
     return KILN_MIN(m->thread_count, kiln_kernel_manifest(kernel)->threads_max);
 }
 
-/* Scratch for the hungriest kernel, and a services table for each number of threads. */
+/* Makes scratch for the kernel that needs most, and a services table for each number of threads. */
 static kiln_status create_services(kiln_variant *m) {
     size_t scratch_bytes = 0;
     for (uint32_t i = 0; i < m->plan.kernel_count; i++) {
@@ -220,7 +221,7 @@ static kiln_status create_services(kiln_variant *m) {
     return KILN_OK;
 }
 
-/* Gives each port an aligned place in the staging buffer; untouched pages of it cost nothing. */
+/* Gives each port an aligned place in the staging buffer; its untouched pages cost nothing. */
 static bound *lay_out_stage(kiln_variant *m, const kiln_plan_port *planned, uint32_t count,
                             const kiln_port_link *link, size_t *size) {
     bound *made = KILN_ARENA_ARRAY(&m->arena, bound, count);
@@ -234,8 +235,8 @@ static bound *lay_out_stage(kiln_variant *m, const kiln_plan_port *planned, uint
     return made;
 }
 
-/* Memory for values, and for the temps of the kernel that has most of them: kernels of a device run
- * one after the other. */
+/* Memory for values, and for the temps of the kernel with most of them, because kernels of a device
+ * run one after another. */
 static kiln_status create_arenas(kiln_variant *m) {
     const kiln_module_plan *plan = &m->plan;
     kiln_status st = KILN_OK;
@@ -274,7 +275,7 @@ static kiln_status create_stages(kiln_variant *m) {
     return KILN_OK;
 }
 
-/* Constants of further devices, brought there. Those of the processor stay in the file. */
+/* Copies constants to further devices. Those of the processor stay in the file. */
 static kiln_status upload_constants(kiln_variant *m, uint32_t d) {
     const kiln_module_plan *plan = &m->plan;
     device *on = &m->device[d];
@@ -326,7 +327,8 @@ static kiln_status create_memory(kiln_variant *m) {
         if (b->storage == KILN_STORAGE_CONSTANT && b->device == 0)
             m->place[i].data = (void *)(uintptr_t)b->data;
     }
-    /* Until a run says otherwise, ports are their stages: binding wants an address. */
+    /* Ports are bound to their stages until a run changes that, because binding needs an
+     * address. */
     for (uint32_t i = 0; i < plan->input_count; i++) place_port(m, &m->in[i]);
     for (uint32_t i = 0; i < plan->output_count; i++) place_port(m, &m->out[i]);
     return KILN_OK;
@@ -338,7 +340,8 @@ static bool stands_in(const bound *list, uint32_t count, uint32_t root) {
     return false;
 }
 
-/* Whether a root may lie elsewhere in each run: ports and what stands in for them. */
+/* Whether a root may have another place in each run: ports, and buffers replaced by callers'
+ * memory. */
 static bool may_move(const kiln_variant *m, uint32_t root) {
     kiln_module_storage storage = m->plan.buffer[root].storage;
     return storage == KILN_STORAGE_INPUT || storage == KILN_STORAGE_OUTPUT ||
@@ -346,7 +349,7 @@ static bool may_move(const kiln_variant *m, uint32_t root) {
            stands_in(m->out, m->plan.output_count, root);
 }
 
-/* Where a buffer lies now, which for strided aliases depends on the iteration. */
+/* The current place of a buffer, which for strided aliases depends on the iteration. */
 static kiln_device_place place_of(const kiln_variant *m, uint32_t buffer) {
     const kiln_plan_buffer *b = &m->plan.buffer[buffer];
     const root_place *root = &m->place[kiln_module_plan_root(&m->plan, buffer)];
@@ -358,7 +361,7 @@ static kiln_device_place place_of(const kiln_variant *m, uint32_t buffer) {
     return kiln_device_place_at(m->device[b->device].device, root->memory, root->offset + offset);
 }
 
-/* The kernel of a step and where its constants lie: steps for which that is the same pack the same.
+/* The kernel of a step and the places of its constants: steps with equal keys pack the same bytes.
  */
 static kiln_str packing_key(const kiln_variant *m, const kiln_plan_step *step,
                             kiln_arena *scratch) {
@@ -375,8 +378,9 @@ static kiln_str packing_key(const kiln_variant *m, const kiln_plan_step *step,
     return (kiln_str){(const char *)part, count * sizeof *part};
 }
 
-/* Where each step's packed constants lie in the memory of its device: [step_count]. Steps that pack
- * alike, as those of an unrolled recurrence do, share them; `out_owner` is the first of each. */
+/* Offsets of each step's packed constants in the memory of its device: [step_count]. Steps that
+ * pack the same bytes, such as those of an unrolled recurrence, share them; `out_owner` is the
+ * first of each. */
 static kiln_status place_packed(kiln_variant *m, uint64_t *out_offset, uint32_t *out_owner) {
     uint64_t bytes[KILN_MODULE_DEVICES_MAX + 1] = {0};
     kiln_arena scratch;
@@ -445,7 +449,7 @@ static kiln_status create_calls(kiln_variant *m) {
     return st;
 }
 
-/* Which kernel arguments move with which loop. */
+/* Finds the kernel arguments that move with each loop. */
 static void find_strided(kiln_variant *m) {
     const kiln_module_plan *plan = &m->plan;
     m->strided = KILN_ARENA_ARRAY(&m->arena, patches, plan->step_count);
@@ -467,7 +471,8 @@ static void find_strided(kiln_variant *m) {
     }
 }
 
-/* Outputs whose rows a loop stacks that may end early; zeros behind them are the host's to write.
+/* Finds outputs whose rows are stacked by a loop that may end early; the host writes the zeros
+ * behind them.
  */
 static void find_grown(kiln_variant *m) {
     const kiln_module_plan *plan = &m->plan;
@@ -479,8 +484,8 @@ static void find_grown(kiln_variant *m) {
     }
 }
 
-/* Gives each step that an event is for one of its device's events, in turns: an event that stands
- * for a later step as well is waited for longer than needed, never too short. */
+/* Assigns one of its device's events to each step that needs one, in turns: if an event is reused
+ * by a later step, a wait may be longer than needed, never too short. */
 static void give_out_events(kiln_variant *m) {
     const kiln_module_plan *plan = &m->plan;
     m->event = KILN_ARENA_ARRAY(&m->arena, uint32_t, plan->step_count);
@@ -505,7 +510,7 @@ static bool moves_anything(const kiln_variant *m, const kiln_sequence *steps) {
     return false;
 }
 
-/* Which steps a device may record. */
+/* Finds the steps that a device may record. */
 static void find_sequences(kiln_variant *m) {
     const kiln_module_plan *plan = &m->plan;
     kiln_arena scratch;
@@ -541,7 +546,7 @@ static kiln_module_port *describe_ports(kiln_variant *m, const kiln_plan_port *p
     return described;
 }
 
-/* How often each step is done in a run; 0 where that depends on what is computed. */
+/* How often each step is done in a run; 0 if that depends on data. */
 static double *count_times(kiln_variant *m) {
     const kiln_module_plan *plan = &m->plan;
     double *times = KILN_ARENA_ARRAY(&m->arena, double, plan->step_count);
@@ -580,7 +585,7 @@ static void describe(kiln_variant *m) {
     }
 }
 
-/* No code of the module has run when it returns. */
+/* Runs no code of the module. */
 static kiln_status link(kiln_variant *m, const kiln_module_options *options,
                         const kiln_variant *beside) {
     m->iteration = KILN_ARENA_ARRAY(&m->arena, uint64_t, m->plan.step_count);
@@ -602,7 +607,7 @@ static kiln_status link(kiln_variant *m, const kiln_module_options *options,
 
 static int32_t run_step(kiln_variant *m, uint32_t index);
 
-/* A device that does not record them does them one by one. */
+/* If the device cannot record them, they are done one by one. */
 static void record(kiln_variant *m, recorded *r) {
     kiln_device *on = m->device[r->steps.device].device;
     int32_t status = KILN_KERNEL_OK;
@@ -767,8 +772,8 @@ static bool is_same(const root_place *a, const root_place *b) {
            a->foreign.byte_offset == b->foreign.byte_offset;
 }
 
-/* A buffer on the device is the caller's memory or again the module's own. Handles that begin
- * inside of a buffer are copied: a device keeps what it makes of them. */
+/* Makes a buffer on the device the caller's memory, or the module's again. Handles with an offset
+ * into a buffer are copied instead, because a device keeps a sub-buffer for each. */
 static bool place_stand_in(kiln_variant *m, const bound *p, bool is_there) {
     if (p->link.stand_in == KILN_PLAN_NONE) return false;
     root_place *at = &m->place[p->link.stand_in], before = *at;
@@ -778,8 +783,8 @@ static bool place_stand_in(kiln_variant *m, const bound *p, bool is_there) {
     return !is_same(&before, at);
 }
 
-/* Puts a port where the caller has it, if its steps can work there; else in its stage. True: what
- * is on a device has moved. */
+/* Puts a port into the caller's memory, if its steps can work there; else into its stage. True: its
+ * place on a device has changed. */
 static bool place_given(kiln_variant *m, const bound *p) {
     const given *g = &p->given;
     const bool is_there = g->device > 0 && g->device == p->link.device;
@@ -797,7 +802,7 @@ static int32_t wait_until_done(kiln_device *on) {
     return status ? status : kiln_device_wait(on, 0);
 }
 
-/* Between a port's stage and the caller's memory. */
+/* Copies between a port's stage and the caller's memory. */
 static int32_t copy_stage(const kiln_variant *m, const bound *p, kiln_copy_direction direction) {
     const given *g = &p->given;
     const bool is_in = direction == KILN_COPY_FROM_DEVICE; /* to the stage */
@@ -815,8 +820,8 @@ static int32_t copy_stage(const kiln_variant *m, const bound *p, kiln_copy_direc
 
 static void record(kiln_variant *m, recorded *r);
 
-/* Memory that stays for two runs is recorded: a caller that brings other memory each time would
- * record in vain. */
+/* Records memory that was the same in two runs: a caller with other memory each time would record
+ * in vain. */
 static void renew_recordings(kiln_variant *m, bool has_moved) {
     for (uint32_t i = 0; m->has_moving && i < m->plan.step_count; i++) {
         recorded *r = m->recorded[i];
@@ -892,7 +897,7 @@ static int refuse_step(kiln_variant *m, uint32_t index) {
 
 static int run_steps(kiln_variant *m, uint32_t begin, uint32_t end);
 
-/* How often a loop is to run, unless its condition ends it; maybe more than it can. */
+/* How often a loop runs unless its condition ends it; may exceed its maximum. */
 static uint64_t count_trips(const kiln_variant *m, const kiln_plan_step *step) {
     int64_t count;
     if (step->count == KILN_PLAN_NONE) return step->trip_max;
@@ -933,11 +938,11 @@ static int run_loop(kiln_variant *m, uint32_t index) {
     return code;
 }
 
-/* Events around a step that a hook is told of. That they may stand for another step as well makes
- * others wait longer, never too short. */
+/* Events around a step for the hook. They may also be assigned to other steps, whose waits may then
+ * be longer, never too short. */
 enum { END_EVENT, BEGIN_EVENT };
 
-/* The device that a step enters the queue of; NULL: the step is done when it returns. */
+/* The device whose queue a step enters; NULL: the step is done when it returns. */
 static kiln_device *queue_of(const kiln_variant *m, uint32_t index) {
     const kiln_plan_step *step = &m->plan.step[index];
     const bool waits = step->device > 0 && step->action != KILN_ACTION_LOOP;
@@ -949,7 +954,7 @@ static int begin_step(kiln_variant *m, uint32_t index) {
     return on && kiln_device_record(on, BEGIN_EVENT) ? refuse_step(m, index) : KILN_OK;
 }
 
-/* A step of a device has only entered its queue; a hook is told of its end. */
+/* Waits for the end of a step in a device's queue, if a hook must be called. */
 static int finish_step(kiln_variant *m, uint32_t index) {
     kiln_device *on = queue_of(m, index);
     m->step_device_ns = 0;
@@ -1004,12 +1009,12 @@ static int run_steps(kiln_variant *m, uint32_t begin, uint32_t end) {
     return KILN_OK;
 }
 
-/* Nothing of a run that failed may come later. */
+/* Waits until no work of a failed run is left. */
 static void drain(kiln_variant *m) {
     for (uint32_t d = 1; d <= m->plan.device_count; d++) (void)wait_until_done(m->device[d].device);
 }
 
-/* Zeros behind the rows that an output got. */
+/* Writes zeros behind the rows of an output. */
 static void fill_rest(kiln_variant *m, uint32_t output) {
     const uint32_t buffer = m->plan.output[output].buffer;
     if (m->grown_by[output] == KILN_PLAN_NONE) return;
@@ -1048,7 +1053,7 @@ static int refuse_given(kiln_variant *m, bool is_output, uint32_t index, const c
     return KILN_INVALID_ARGUMENT;
 }
 
-/* Where this run has a port that the module keeps. */
+/* The place of a kept port in this run. */
 static given given_kept(const kiln_kept_port *kept, bool is_output) {
     const kiln_device_place place = kiln_kept_port_place(kept, is_output);
     return (given){.device = kept->device, .data = place.data, .place = place};
@@ -1106,7 +1111,7 @@ static void *make_near(kiln_variant *m, bound *p) {
     if (p->near.data || p->link.device == 0) return p->near.data;
     kiln_status st =
         kiln_device_allocate_host(m->device[p->link.device].device, p->size_bytes, &p->near);
-    kiln_status_free(st); /* the caller takes other memory */
+    kiln_status_free(st); /* the caller uses other memory */
     return p->near.data;
 }
 
@@ -1133,7 +1138,7 @@ kiln_module_device_info kiln_variant_describe_device(const kiln_variant *m) {
                                      kiln_device_context(on)};
 }
 
-/* Which device of the module a tensor names; false: none. */
+/* Finds the device of the module that a tensor names; false: none. */
 static bool find_named(const kiln_variant *m, const kiln_module_tensor *t, uint32_t *out_device) {
     for (uint32_t d = 0; d <= m->plan.device_count; d++) {
         const kiln_device *on = m->device[d].device;
@@ -1162,7 +1167,7 @@ static bool take_tensor(const kiln_variant *m, const kiln_module_port *described
         return false;
     }
     p->given = (given){.data = p->stage};
-    if (p->size_bytes == 0) return true; /* DLPack lets such tensors be anywhere */
+    if (p->size_bytes == 0) return true; /* in DLPack such tensors may have any pointer */
     p->given = (given){.device = at, .data = (uint8_t *)t->data + t->byte_offset};
     if (at == 0) return true;
     kiln_status st = kiln_device_adopt(m->device[at].device, t->data, t->byte_offset, p->size_bytes,

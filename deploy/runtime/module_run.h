@@ -1,6 +1,6 @@
-/* A plan on this machine: its kernels linked, its memory allocated, its runs. A module has one
- * variant, or one for each of its sizes (module.c, which is what applications see). Functions are
- * those of deploy/module.h of the same name. */
+/* A plan on this machine: its linked kernels, its memory, its runs. A module has one variant, or
+ * one for each of its sizes (module.c, the interface for applications). Functions are those of
+ * deploy/module.h of the same name. */
 #ifndef KILN_DEPLOY_MODULE_RUN_H
 #define KILN_DEPLOY_MODULE_RUN_H
 
@@ -12,8 +12,9 @@
 
 typedef struct kiln_variant kiln_variant;
 
-/* `plan` was checked; what it points at outlives the variant. `beside` NULL: it has threads of its
- * own; else it runs on those of that one, which must outlive it and not run at the same time. */
+/* `plan` must be checked, and its data must outlive the variant. `beside` NULL: the variant has its
+ * own threads; else it uses those of `beside`, which must outlive it and not run at the same
+ * time. */
 KILN_MUST_USE kiln_status kiln_variant_link(const kiln_module_plan *plan,
                                             const kiln_module_options *options,
                                             const kiln_variant *beside, kiln_variant **out_variant);
@@ -36,16 +37,16 @@ const kiln_target *kiln_variant_device(const kiln_variant *variant);
 kiln_module_device_info kiln_variant_describe_device(const kiln_variant *variant);
 void *kiln_variant_input_memory(kiln_variant *variant, uint32_t index);
 void *kiln_variant_output_memory(kiln_variant *variant, uint32_t index);
-/* Memory of a port's size, aligned, that a run uses where it is. */
+/* Aligned memory of a port's size, which a run uses without a copy. */
 uint8_t *kiln_variant_input_stage(kiln_variant *variant, uint32_t index);
 uint8_t *kiln_variant_output_stage(kiln_variant *variant, uint32_t index);
 
-/* The output becomes the input of the next run, in memory that is the variant's own: on the device
- * that has both ports, unless `stays_in_process`. `*out_kept` lives as long as the variant. Whoever
- * runs it advances it. RESOURCE_EXHAUSTED: there is no memory for it. */
+/* Makes the output the input of the next run, in memory of the variant: on the device that has both
+ * ports, unless `stays_in_process`. `*out_kept` lives as long as the variant. The caller of a run
+ * must advance it. RESOURCE_EXHAUSTED: not enough memory. */
 KILN_MUST_USE kiln_status kiln_variant_keep(kiln_variant *variant, uint32_t input, uint32_t output,
                                             bool stays_in_process, kiln_kept_port **out_kept);
-/* The same memory for another variant, which is closed before. */
+/* The same memory for another variant, which must be closed first. */
 void kiln_variant_share_kept(kiln_variant *variant, kiln_kept_port *kept);
 
 void kiln_variant_set_hook(kiln_variant *variant, kiln_module_hook hook, void *context);

@@ -5,7 +5,7 @@
 #include "base/dtype.h"
 #include "base/kernel_abi.h"
 
-/* Callers hand over DLPack's DLTensor by a cast; kernels take the same. */
+/* Callers pass DLPack's DLTensor by a cast; kernels take the same layout. */
 #define SAME(field, of_kernel)                                                                     \
     _Static_assert(offsetof(kiln_module_tensor, field) == offsetof(kiln_kernel_tensor, of_kernel), \
                    "laid out as DLTensor")
@@ -27,7 +27,7 @@ static bool has_type(const kiln_module_port *port, const kiln_module_tensor *t) 
            t->type_lanes == 1;
 }
 
-/* The first dimension whose extent or stride is another one; `rank` when all are right. Strides of
+/* The first dimension whose extent or stride differs; `rank` when all agree. Strides of
  * dimensions of one element, and of tensors without elements, mean nothing. */
 static int32_t find_wrong_dimension(const kiln_module_port *port, const kiln_module_tensor *t,
                                     bool *out_is_stride) {

@@ -1,4 +1,4 @@
-/* Whether a caller's tensor is what a port of a module takes. Used by module_run.c. */
+/* Checks a caller's tensor against a port of a module. Used by module_run.c. */
 #ifndef KILN_DEPLOY_MODULE_TENSOR_H
 #define KILN_DEPLOY_MODULE_TENSOR_H
 
@@ -7,8 +7,8 @@
 
 #include "deploy/module.h"
 
-/* Its element type, shape and strides; where it lies is not looked at. When it is another one,
- * `why` [why_bytes] says what differs. */
+/* Compares element type, shape and strides, not the place. When they differ, `why` [why_bytes] gets
+ * the reason. */
 bool kiln_module_tensor_fits(const kiln_module_port *port, const kiln_module_tensor *tensor,
                              char *why, size_t why_bytes);
 

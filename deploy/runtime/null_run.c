@@ -14,9 +14,9 @@ typedef union cell {
     double f;
 } cell;
 
-/* What the machine below does: the instructions, a LOAD and a STORE for each dtype, and what loops
- * over sums of products are made of in one go: these stand in the first of several steps, which
- * stay where they are. */
+/* Operations of the machine below: the instructions, a LOAD and a STORE for each dtype, and fused
+ * operations for loops over sums of products, which replace the first of several steps; the others
+ * stay in place. */
 enum {
     FIRST_LOAD = KILN_NULL_OP_COUNT,
     FIRST_STORE = FIRST_LOAD + KILN_DTYPE_COUNT,
@@ -30,7 +30,7 @@ typedef struct step {
     uint16_t op, a, b, c, d;
     union {
         uint32_t target; /* LOOP_END: first step of the body; IF, IF_NOT: the one behind IF_END */
-        uint32_t ticks;  /* STORE: that the statement takes */
+        uint32_t ticks;  /* STORE: ticks of the statement */
     };
     int64_t imm;
 } step;
@@ -49,8 +49,8 @@ struct kiln_null_ready {
     const kiln_null_function *function;
     uint32_t group[3], thread_count, local_buffer_count;
     step *step;
-    bound_buffer *buffer;   /* [buffer_count] of the thread that runs */
-    uint32_t *local_buffer; /* [local_buffer_count] buffers that each thread has of its own */
+    bound_buffer *buffer;   /* [buffer_count] of the running thread */
+    uint32_t *local_buffer; /* [local_buffer_count] buffers of which each thread has its own */
     thread *thread;         /* [thread_count] */
     cell *cells;            /* [thread_count][register_count] */
     char *shared, *local;   /* of the group; [thread_count][local_bytes, rounded up] */
@@ -123,18 +123,18 @@ static int64_t wrapped(kiln_dtype dtype, int64_t p) {
 /* How a thread stopped. */
 typedef enum stop { STOPPED_AT_END, STOPPED_AT_BARRIER, STOPPED_ASTRAY } stop;
 
-/* The next instruction. Each has a jump of its own, which processors predict better than one for
- * all: a switch in a loop takes a third longer (`./dev bench null`). */
+/* The next instruction. Each has its own jump, which processors predict better than a shared one: a
+ * switch in a loop takes a third longer (`./dev bench null`). */
 #define NEXT __extension__({ goto *label[(++s)->op]; })
 
-/* Where an access goes, which every access checks. */
+/* The checked index of an access. */
 #define INDEX                                                        \
     const uint64_t index = r[s->b].u + r[s->c].u * (uint64_t)s->imm; \
     if (index >= buffer[s->d].count) return STOPPED_ASTRAY
 
 #define LOAD_F32 r[s->a].f = (double)((const float *)(const void *)buffer[s->d].data)[index]
 
-/* Loads and stores of the types that loops are full of; others go through base/dtype.h. */
+/* Loads and stores of frequent types; others go through base/dtype.h. */
 #define PLAIN(dtype, LOADED, STORED, field)                                           \
     load_##dtype : {                                                                  \
         INDEX;                                                                        \
@@ -349,7 +349,7 @@ do_TO_FLOAT_UNSIGNED:
 
 /* ---- groups ---------------------------------------------------------------------------------- */
 
-/* Its own temps take the place of those of the thread that ran before. */
+/* Replaces the previous thread's temps by this thread's. */
 static void enter_thread(const kiln_null_ready *ready, uint32_t index) {
     for (uint32_t i = 0; i < ready->local_buffer_count; i++) {
         uint32_t b = ready->local_buffer[i];
@@ -369,7 +369,7 @@ static void begin_thread(kiln_null_ready *ready, uint32_t index, const uint32_t 
     t->at = 0;
 }
 
-/* All threads up to their next barrier, or their end. */
+/* Runs all threads to their next barrier, or their end. */
 static kiln_null_end run_phase(kiln_null_ready *ready, bool *out_over, uint64_t *ticks) {
     stop first = STOPPED_AT_END;
     uint64_t longest = 0;
@@ -397,7 +397,7 @@ static kiln_null_end run_group(kiln_null_ready *ready, const uint32_t at[3], uin
     return end;
 }
 
-/* Arguments and shared temps, which all threads see in the same place. */
+/* Binds arguments and shared temps, which all threads share. */
 static kiln_null_end bind(kiln_null_ready *ready, const kiln_null_memory *argument) {
     for (uint32_t i = 0; i < ready->function->buffer_count; i++) {
         const kiln_null_buffer *b = &ready->function->buffer[i];
@@ -427,7 +427,8 @@ kiln_null_end kiln_null_launch(kiln_null_ready *ready, const uint32_t grid[3],
     return end;
 }
 
-/* ---- made ready ------------------------------------------------------------------------------ */
+/* ---- preparation
+ * ------------------------------------------------------------------------------ */
 
 uint32_t kiln_null_argument_count(const kiln_null_function *f) {
     uint32_t count = 0;
@@ -445,8 +446,8 @@ static uint32_t ticks_of(const kiln_null_function *f, const kiln_null_instructio
     return ticks[f->buffer[access->d].place];
 }
 
-/* Where control goes, which LOAD and STORE each is, and what statements take. The code is checked,
- * so what closes closes what is open innermost. */
+/* Sets jump targets, the LOAD and STORE of each dtype, and ticks of statements. The code is
+ * checked, so an end always closes the innermost open construct. */
 static void translate(kiln_null_ready *ready) {
     const kiln_null_function *f = ready->function;
     uint32_t open[KILN_NULL_DEPTH_MAX], depth = 0, ticks = KILN_NULL_TICKS_STATEMENT;
@@ -470,8 +471,8 @@ static void translate(kiln_null_ready *ready) {
 
 static bool is_f32(const step *s, uint32_t first) { return s->op == first + KILN_F32; }
 
-/* Puts the steps that do several at once in place. Nothing jumps behind the first of them: control
- * goes to what follows a LOOP, or to an IF_END. */
+/* Inserts the fused operations. No jump leads behind the first of the fused steps: jumps go only to
+ * the step after a LOOP, or to an IF_END. */
 static void fuse(kiln_null_ready *ready) {
     uint32_t count = ready->function->instruction_count;
     for (uint32_t i = 0; i + 2 < count; i++) {

@@ -1,6 +1,6 @@
 /* Runs byte code of the null device (base/null_code.h), a group of threads at a time: the threads
- * of a group run one after the other from barrier to barrier. Over base alone; what runs allocates
- * nothing. Used by device_null.c. */
+ * of a group run one after the other from barrier to barrier. Depends on base only; running
+ * allocates nothing. Used by device_null.c. */
 #ifndef KILN_DEPLOY_NULL_RUN_H
 #define KILN_DEPLOY_NULL_RUN_H
 
@@ -16,13 +16,13 @@ typedef enum kiln_null_end {
 /* A function made ready for a size of group. */
 typedef struct kiln_null_ready kiln_null_ready;
 
-/* What an argument of a launch is. */
+/* Memory of an argument of a launch. */
 typedef struct kiln_null_memory {
     void *data;
     uint64_t size_bytes;
 } kiln_null_memory;
 
-/* `function` is checked and outlives what is made of it. RESOURCE_EXHAUSTED: registers and temps of
+/* `function` must be checked and outlive the result. RESOURCE_EXHAUSTED: registers and temps of
  * a group take more than KILN_NULL_TEMP_BYTES_MAX. */
 KILN_MUST_USE kiln_status kiln_null_ready_create(const kiln_null_function *function,
                                                  const uint32_t group[3],

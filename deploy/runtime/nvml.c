@@ -6,7 +6,7 @@
 #define TEXT_BYTES 96u /* of versions and identities */
 #define GIB ((double)(UINT64_C(1) << 30))
 
-/* The power cap is none of them: work that draws so much runs no faster at any other time. */
+/* Without the power cap: work that draws so much power is never faster. */
 #define SLOWED                                                        \
     ((unsigned)KILN_NVML_REASON_HARDWARE | KILN_NVML_REASON_THERMAL | \
      KILN_NVML_REASON_HARDWARE_THERMAL | KILN_NVML_REASON_POWER_BRAKE)

@@ -1,10 +1,10 @@
-/* NVIDIA's management library: what a device's clocks, heat, power and memory are, beside its
- * driver. It is found when a device is listed or opened, as drivers are (driver.h), and no more
- * than a source of readings: without it everything works. Used by device_cuda.c.
+/* NVIDIA's management library: readings of a device's clocks, heat, power and memory. It is loaded
+ * when a device is listed or opened, like drivers (driver.h), and is optional. Used by
+ * device_cuda.c.
  *
- * The types, constants and functions are those that Kiln uses of it, by the names of NVIDIA's
- * header with Kiln's prefix, so that building needs no package. Source: NVML API Reference Guide,
- * version 12; all of it is there since 11.0. */
+ * Types, constants and functions have the names of NVIDIA's header with Kiln's prefix, so that
+ * building needs no package. Source: NVML API Reference Guide, version 12; all of it exists since
+ * 11.0. */
 #ifndef KILN_DEPLOY_NVML_H
 #define KILN_DEPLOY_NVML_H
 
@@ -27,7 +27,7 @@ enum {
 
 /* Reasons why a device's clock is lower than it could be: NVML_CLOCKS_THROTTLE_REASON_*. */
 enum {
-    KILN_NVML_REASON_POWER_CAP = 0x04, /* the work itself draws what the device may draw */
+    KILN_NVML_REASON_POWER_CAP = 0x04, /* the work itself draws the maximum power */
     KILN_NVML_REASON_HARDWARE = 0x08,
     KILN_NVML_REASON_THERMAL = 0x20,
     KILN_NVML_REASON_HARDWARE_THERMAL = 0x40,
@@ -56,21 +56,21 @@ typedef struct kiln_nvml {
 #undef X
 } kiln_nvml;
 
-/* Loads and starts it. Each start is closed once. Errors of kiln_driver_load, UNAVAILABLE: it does
+/* Loads and starts it. Close each start once. Errors of kiln_driver_load, UNAVAILABLE: it does
  * not start. */
 KILN_MUST_USE kiln_status kiln_nvml_open(kiln_nvml *nvml);
 void kiln_nvml_close(const kiln_nvml *nvml);
 
-/* The device at that place of the PCI bus, as the driver has it. UNAVAILABLE: the library does not
- * show it. */
+/* The device at that PCI address, in the driver's form. UNAVAILABLE: the library does not show
+ * it. */
 KILN_MUST_USE kiln_status kiln_nvml_find(const kiln_nvml *nvml, const char *pci_bus_id,
                                          kiln_nvml_device *out_device);
-/* What the library cannot say stays 0. */
+/* Readings that the library lacks stay 0. */
 kiln_device_reading kiln_nvml_read(const kiln_nvml *nvml, kiln_nvml_device device);
-/* "driver 550.54.15", empty when it does not say. */
+/* "driver 550.54.15", empty when unknown. */
 void kiln_nvml_print_version(const kiln_nvml *nvml, kiln_strbuf *out);
-/* For people, of now: "GPU-5a.., 1980 of 1980 MHz, memory 3201 of 3201 MHz, 31 degrees, 74 W, 0.5
- * of 140.4 GiB used". */
+/* The current readings for people: "GPU-5a.., 1980 of 1980 MHz, memory 3201 of 3201 MHz, 31
+ * degrees, 74 W, 0.5 of 140.4 GiB used". */
 void kiln_nvml_print(const kiln_nvml *nvml, kiln_nvml_device device, kiln_strbuf *out);
 
 #endif

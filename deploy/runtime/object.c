@@ -16,7 +16,7 @@ static bool inside(uint64_t total, uint64_t offset, uint64_t size) {
     return offset <= total && size <= total - offset;
 }
 
-/* A name from the file, made fit for an error message. */
+/* A name from the file, escaped for an error message. */
 typedef struct shown {
     char text[64];
 } shown;
@@ -83,7 +83,7 @@ static bool named(kiln_str name, const char *stem) {
     return kiln_str_starts(name, stem) && (name.size == size || name.data[size] == '.');
 }
 
-/* Decides what becomes of a section that the object wants in memory; the rest is for linkers only.
+/* Decides the place of a section that must be in memory; other sections are for linkers only.
  */
 static kiln_status classify(const kiln_object_arch *arch, kiln_object_section *s) {
     const Elf64_Shdr *h = &s->header;
@@ -105,11 +105,11 @@ static kiln_status classify(const kiln_object_arch *arch, kiln_object_section *s
         return KILN_ERROR(DATA_LOSS, "section %s has alignment %llu", show(s->name).text,
                           (unsigned long long)alignment);
     s->code = code;
-    s->place = 0; /* settled by place_sections */
+    s->place = 0; /* set by place_sections */
     return KILN_OK;
 }
 
-/* What a section of its own says about the ABI, on processors that have one. */
+/* Checks the section of ABI attributes, on processors that have one. */
 static kiln_status check_attributes(const kiln_object_image *image) {
     const kiln_object_arch *arch = image->arch;
     if (!arch->attributes_suit) return KILN_OK;
@@ -151,8 +151,8 @@ static kiln_status read_sections(kiln_object_image *image, const Elf64_Ehdr *hea
     return check_attributes(image);
 }
 
-/* Fills in where a symbol is: in a loaded section, in the host, or (other sections, file names)
- * nowhere. */
+/* Sets the place of a symbol: in a loaded section, in the host, or (other sections, file names)
+ * none. */
 static kiln_status resolve_symbol(const kiln_object_image *image, const Elf64_Sym *raw,
                                   kiln_object_symbol *symbol) {
     uint32_t type = ELF64_ST_TYPE(raw->st_info);
@@ -206,7 +206,7 @@ static kiln_status read_symbols(kiln_object_image *image, kiln_arena *arena, uin
     for (uint32_t i = 0; i < image->symbol_count; i++) {
         kiln_object_symbol *symbol = &image->symbol[i];
         symbol->service = KILN_SERVICE_NONE;
-        if (i == 0) continue; /* the reserved symbol, which nothing may refer to */
+        if (i == 0) continue; /* the reserved symbol, which must not be referenced */
         Elf64_Sym raw =
             kiln_elf_symbol(elf, image->bytes.data + h->sh_offset + i * elf->symbol_bytes);
         kiln_status st =
@@ -266,7 +266,7 @@ static kiln_status visit_relocations(const kiln_object_image *image, relocation_
     return st;
 }
 
-/* Checks the relocation sections themselves, so that visits need not. */
+/* Checks the relocation sections, so that visits need not. */
 static kiln_status check_relocation_sections(const kiln_object_image *image,
                                              uint32_t symbol_table) {
     uint64_t count = 0;
@@ -355,7 +355,7 @@ kiln_status kiln_object_read(kiln_str bytes, const kiln_object_arch *arch, size_
     return KILN_OK;
 }
 
-/* How far the relocation at a place reaches, for those that others are the low part of. */
+/* The distance of the relocation at a place, for relocations whose low part is a separate one. */
 typedef struct reached {
     size_t place;
     uint64_t distance;
@@ -368,7 +368,7 @@ typedef struct link_state {
     KILN_VEC(reached) high; /* by place, once all are known */
 } link_state;
 
-/* Symbol + addend, modulo 2^64 as the ABIs have it; `apply` finds what does not fit. */
+/* Symbol + addend, modulo 2^64 as in the ABIs; `apply` checks whether it fits. */
 static uint64_t value_of(const link_state *link, const Elf64_Rela *r,
                          const kiln_relocation_kind *kind, const uint8_t *place) {
     const kiln_object_image *image = link->image;
@@ -400,7 +400,7 @@ static int compare_places(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* The distance that the high part reaches whose place the symbol names. */
+/* The distance of the high part at the symbol's place. */
 static kiln_status find_distance(const link_state *link, const Elf64_Rela *r, uint64_t *out_value) {
     const kiln_object_symbol *symbol = &link->image->symbol[ELF64_R_SYM(r->r_info)];
     size_t place = link->image->section[symbol->section].place + (size_t)symbol->value;

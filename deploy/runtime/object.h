@@ -1,6 +1,6 @@
-/* A relocatable ELF object, read and checked against the object contract, but not yet anywhere in
- * memory. Private to the loader (load.c), which turns an image into a mapping, and to the device
- * `line`, which sends one to a microcontroller. */
+/* A relocatable ELF object, read and checked against the object contract, but not linked yet.
+ * Private to the loader (load.c), which maps an image, and to the device `line`, which sends one to
+ * a microcontroller. */
 #ifndef KILN_DEPLOY_OBJECT_H
 #define KILN_DEPLOY_OBJECT_H
 
@@ -42,15 +42,15 @@ typedef struct kiln_object_image {
     bool low; /* has a relocation that only fits below 2 GiB */
 } kiln_object_image;
 
-/* Reads and checks everything but the relocations' values; arrays go to `arena`, views into
+/* Reads and checks everything except the relocations' values; arrays go to `arena`, views into
  * `bytes`. Errors as kiln_object_check. */
 KILN_MUST_USE kiln_status kiln_object_read(kiln_str bytes, const kiln_object_arch *arch,
                                            size_t page_bytes, kiln_arena *arena,
                                            kiln_object_image *out_image);
 
 /* Copies sections, writes veneers and relocates. `memory`: [image_bytes], zeroed, will run at
- * `address`. `service_address`: [kiln_service_count()] where services are that the image uses;
- * NULL: in this process. OUT_OF_RANGE: a relocated value does not fit. */
+ * `address`. `service_address`: [kiln_service_count()] addresses of the services that the image
+ * uses; NULL: those of this process. OUT_OF_RANGE: a relocated value does not fit. */
 KILN_MUST_USE kiln_status kiln_object_link(const kiln_object_image *image, uint8_t *memory,
                                            uint64_t address, const uint64_t *service_address);
 

@@ -40,7 +40,7 @@ void kiln_relocate_field(uint8_t *place, uint32_t mask, uint32_t bits) {
     kiln_relocate_put32(place, (kiln_relocate_get32(place) & ~mask) | (bits & mask));
 }
 
-/* Moved up by half its range, a number that fits has no bits above. */
+/* After adding half the range, a number that fits has no bits above. */
 bool kiln_relocate_fits(uint64_t value, uint32_t bits) {
     return (value + (UINT64_C(1) << (bits - 1))) >> bits == 0;
 }

@@ -6,11 +6,11 @@
 #include "base/manifest.h"
 #include "base/target.h"
 
-/* That payloads are of that kind, and launches without a grid and memory of their own.
- * UNIMPLEMENTED names what is not. */
+/* Checks that payloads are of that kind, and that launches have no grid and no own memory.
+ * UNIMPLEMENTED names the one that differs. */
 KILN_MUST_USE kiln_status kiln_object_payload_check_manifest(const kiln_manifest *manifest,
                                                              kiln_payload_kind kind);
-/* The same, and that the objects link and have the entries of the launches: errors of
+/* The same, and checks that the objects link and have the entries of the launches: errors of
  * kiln_object_check. */
 KILN_MUST_USE kiln_status kiln_object_payload_check(const kiln_artefact *artefact,
                                                     kiln_payload_kind kind, kiln_arch arch);

@@ -1,6 +1,7 @@
-/* What Kiln uses of OpenCL 1.2: types, constants and functions, by the names of the Khronos headers
- * with Kiln's prefix, so that building needs no package. The functions are those of libOpenCL.so.1,
- * found when a device is opened (driver.h). Source: the Khronos OpenCL specification, version 1.2.
+/* The part of OpenCL 1.2 that Kiln uses: types, constants and functions, by the names of the
+ * Khronos headers with Kiln's prefix, so that building needs no package. The functions are those of
+ * libOpenCL.so.1, loaded when a device is opened (driver.h). Source: the Khronos OpenCL
+ * specification, version 1.2.
  */
 #ifndef KILN_DEPLOY_OPENCL_H
 #define KILN_DEPLOY_OPENCL_H

@@ -2,7 +2,7 @@
 
 #ifdef KILN_STATIC
 
-void kiln_opencl_vendors_describe(kiln_strbuf *out) { (void)out; } /* has no drivers at all */
+void kiln_opencl_vendors_describe(kiln_strbuf *out) { (void)out; } /* this build has no drivers */
 
 #else
 
@@ -26,7 +26,9 @@ static void describe_file(const char *path, kiln_arena *scratch, kiln_strbuf *ou
     }
     const kiln_str name = kiln_str_trim(kiln_str_cut(&text, '\n'));
     const char *library = kiln_arena_printf(scratch, "%.*s", KILN_STR_ARG(name));
-    if (name.size == 0 || dlopen(library, RTLD_NOW | RTLD_LOCAL)) return; /* stays, as drivers do */
+    if (name.size == 0 || dlopen(library, RTLD_NOW | RTLD_LOCAL))
+        return; /* stays loaded, like
+                 * drivers */
     kiln_strbuf_printf(out, "%sthe driver of %s does not load into this program: %s",
                        out->size ? "; " : "", path, dlerror());
 }

@@ -9,11 +9,10 @@
 #include "base/kernel_abi.h"
 
 #define LARGE_PAGE_BYTES ((size_t)2 << 20) /* of x86-64, and of AArch64 with pages of 4 KiB */
-#define SLACK_BYTE 0xa5                    /* fills what lies between data and guard */
+#define SLACK_BYTE 0xa5                    /* fills the bytes between data and guard */
 
 /* Large memory without guards lies on large pages where the system has them: fewer misses of the
- * address translation when weights stream through. Only advice; what it says when it fails is of no
- * interest. */
+ * address translation when weights stream through. This is only advice; its failure is ignored. */
 static void *map_large(size_t *total) {
     *total = KILN_ALIGN_UP(*total, LARGE_PAGE_BYTES) + LARGE_PAGE_BYTES;
     void *mapping = mmap(NULL, *total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,7 +1,7 @@
 /* Page-backed memory for kernel arguments and scratch. With a guard, an inaccessible page lies
- * directly before or after the data, so that a kernel that strays faults at once; what alignment
- * leaves between data and guard is filled and can be checked. Poison makes results that were never
- * written visible. */
+ * directly before or after the data, so that a kernel that strays faults at once; bytes between
+ * data and guard, left by alignment, are filled and can be checked. Poison shows results that were
+ * never written. */
 #ifndef KILN_DEPLOY_REGION_H
 #define KILN_DEPLOY_REGION_H
 
@@ -12,7 +12,7 @@
 #include "base/status.h"
 
 typedef enum kiln_guard {
-    KILN_GUARD_NONE,   /* just memory */
+    KILN_GUARD_NONE,   /* plain memory */
     KILN_GUARD_AFTER,  /* guard pages on both sides, data ends at the guard behind it (as close as
                           KILN_KERNEL_ALIGNMENT lets it) */
     KILN_GUARD_BEFORE, /* guard pages on both sides, data begins at the guard before it */

@@ -7,10 +7,10 @@
 #include "base/macros.h"
 #include "base/target.h"
 
-/* Two FMA units with a latency of four or five cycles want ten sums at once; twelve leave room in
+/* Two FMA units with a latency of four or five cycles need ten sums at once; twelve leave room in
  * the sixteen registers of AVX2 for the two factors. */
 #define PEAK_SUMS 12
-/* Five of them find the count. Twice as many take 0.4 ms longer and show the same peak: the median
+/* Five of them find the count. Twice as many take 0.4 ms longer and give the same peak: the median
  * of 300. */
 #define PEAK_ROUNDS 12
 #define PEAK_ROUND_NS 40000
@@ -22,7 +22,7 @@
 #define HWCAP_NEON (1UL << 12) /* the kernel's bit for it */
 #endif
 
-/* Written out: a loop that the compiler keeps would hold the sums in memory and measure that. */
+/* Unrolled by hand: a loop would keep the sums in memory and measure that. */
 #define PEAK_SUM(sum, i, fma, factor, step) sum[i] = fma(sum[i], factor, step);
 #define PEAK_FOUR_SUMS(sum, i, fma, factor, step) \
     PEAK_SUM(sum, i, fma, factor, step)           \
@@ -32,9 +32,9 @@
     PEAK_FOUR_SUMS(sum, 0, fma, factor, step) \
     PEAK_FOUR_SUMS(sum, 4, fma, factor, step) PEAK_FOUR_SUMS(sum, 8, fma, factor, step)
 
-/* `count` rounds of PEAK_SUMS independent multiply-adds; returns something that depends on all of
- * them. The factors keep the sums small and away from 0, so that no denormal or infinity slows
- * anything down. */
+/* `count` rounds of PEAK_SUMS independent multiply-adds; returns a value that depends on all of
+ * them. The factors keep the sums small and away from 0, so that no denormal or infinity slows the
+ * loop down. */
 #define PEAK_KERNEL(name, attribute, vector, set, multiply_add, add, lowest)    \
     attribute static float name(uint32_t count) {                               \
         vector sum[PEAK_SUMS];                                                  \
@@ -62,7 +62,7 @@ PEAK_KERNEL(peak_sse2, KILN_TARGET("sse2"), __m128, _mm_set1_ps, SSE_MULTIPLY_AD
             _mm_cvtss_f32)
 
 static peak_kernel pick_kernel(void) {
-    const uint32_t limit = kiln_target_native_limit(); /* kernels are held to it as well */
+    const uint32_t limit = kiln_target_native_limit(); /* kernels obey the limit as well */
     if ((!limit || limit >= 4) && __builtin_cpu_supports("avx512f"))
         return (peak_kernel){peak_avx512, 16};
     if ((!limit || limit >= 3) && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
@@ -71,8 +71,7 @@ static peak_kernel pick_kernel(void) {
 }
 #define READ_ATTRIBUTE
 #elif defined(__aarch64__) || defined(__arm__)
-/* What generated code does per multiply-add: it adds to the sum what it multiplies, so nothing is
- * moved. */
+/* The multiply-add of generated code: it accumulates in place, so no register is copied. */
 #if defined(__aarch64__)
 #define NEON_ATTRIBUTE
 #define NEON_TEXT "fmla %0.4s, %1.4s, %2.4s"
@@ -98,7 +97,9 @@ static peak_kernel pick_kernel(void) {
 #define READ_ATTRIBUTE NEON_ATTRIBUTE
 #else
 #define SCALAR_SET(x) (x)
-#define SCALAR_MULTIPLY_ADD(a, b, c) ((a) * (b) + (c)) /* one instruction where there is one */
+#define SCALAR_MULTIPLY_ADD(a, b, c)                             \
+    ((a) * (b) + (c)) /* one instruction if the processor has it \
+                       */
 #define SCALAR_ADD(a, b) ((a) + (b))
 PEAK_KERNEL(peak_scalar, , float, SCALAR_SET, SCALAR_MULTIPLY_ADD, SCALAR_ADD, SCALAR_SET)
 
@@ -109,7 +110,7 @@ static peak_kernel pick_kernel(void) { return (peak_kernel){peak_scalar, 1}; }
 double kiln_peak_flops(void) {
     const peak_kernel kernel = pick_kernel();
     const double flops_per_count = 2.0 * PEAK_SUMS * kernel.lanes;
-    volatile float sink = 0; /* without it the work has no effect and goes away */
+    volatile float sink = 0; /* without it the compiler removes the work */
     uint32_t count = 1000;
     double best = 0;
     for (int round = 0; kernel.run && round < PEAK_ROUNDS; round++) {
@@ -127,7 +128,7 @@ double kiln_peak_flops(void) {
 #define READ_NS 4000000u
 #define READ_PASSES 8
 
-/* Sixteen bytes as registers have them, where they lie. */
+/* Sixteen bytes of a register, at any alignment. */
 typedef uint64_t lanes __attribute__((vector_size(16), aligned(1)));
 
 /* One pass, in eight sums so that no addition waits for another; two loads of 16 bytes a cycle is
@@ -149,14 +150,14 @@ READ_ATTRIBUTE static uint64_t read_once(const lanes *data, size_t count) {
 }
 
 double kiln_peak_read(const void *data, size_t size_bytes) {
-    volatile uint64_t sink = 0; /* without it the work has no effect and goes away */
+    volatile uint64_t sink = 0; /* without it the compiler removes the work */
     uint64_t start_ns = kiln_clock_precise_ns(), end_ns = start_ns + READ_NS;
     double best = 0;
     for (int pass = 0; pass < READ_PASSES || kiln_clock_precise_ns() < end_ns; pass++) {
         uint64_t begin = kiln_clock_precise_ns();
         sink += read_once(data, size_bytes / sizeof(lanes));
         uint64_t elapsed = KILN_MAX(kiln_clock_precise_ns() - begin, 1);
-        /* The first brings it in. */
+        /* The first pass only loads the memory. */
         if (pass) best = KILN_MAX(best, (double)size_bytes / (double)elapsed * 1e9);
     }
     return best;

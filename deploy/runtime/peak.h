@@ -1,5 +1,5 @@
-/* The FMA peak of one core: what share_of_peak divides by, and the roofline below which a time is a
- * lie. */
+/* The FMA peak of one core: the divisor of share_of_peak, and the roofline below which a time must
+ * be wrong. */
 #ifndef KILN_DEPLOY_PEAK_H
 #define KILN_DEPLOY_PEAK_H
 
@@ -10,8 +10,8 @@
  * on an ARM without NEON. */
 double kiln_peak_flops(void);
 
-/* Bytes per second that the calling thread's core reads out of `data`, over and over: the slope of
- * the roofline of whatever level of memory holds so many bytes. Takes a few milliseconds, or eight
+/* Bytes per second that the calling thread's core reads from `data` repeatedly: the slope of the
+ * roofline for the level of memory that holds so many bytes. Takes a few milliseconds, or eight
  * passes if that is longer. */
 double kiln_peak_read(const void *data, size_t size_bytes);
 

@@ -25,7 +25,7 @@ uint64_t kiln_module_plan_offset(const kiln_module_plan *plan, uint32_t buffer) 
     return b->storage == KILN_STORAGE_ALIAS ? b->offset : 0;
 }
 
-/* Whether `buffer` is a row of an output that a loop stacks which may end early. */
+/* Whether `buffer` is a row of an output that is stacked by a loop that may end early. */
 static bool grows(const kiln_module_plan *plan, uint32_t buffer) {
     const kiln_plan_buffer *b = &plan->buffer[buffer];
     if (b->stride == 0 || plan->buffer[b->source].storage != KILN_STORAGE_OUTPUT) return false;
@@ -141,7 +141,7 @@ static bool lies_within(const kiln_module_plan *plan, const kiln_plan_buffer *b,
            b->size_bytes <= bytes - b->offset;
 }
 
-/* Wherever the iterations take it, it lies within its source. */
+/* Whether it lies within its source in all iterations. */
 static bool moves_within(const kiln_module_plan *plan, const kiln_plan_buffer *b, uint64_t bytes) {
     if (b->loop >= plan->step_count || plan->step[b->loop].action != KILN_ACTION_LOOP) return false;
     if (b->offset > bytes || b->size_bytes > bytes - b->offset) return false;
@@ -174,12 +174,12 @@ static bool buffer_fits(const kiln_module_plan *plan, uint32_t index) {
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-/* What steps are checked against. */
+/* Context of the checks of steps. */
 typedef struct step_check {
     const kiln_module_plan *plan;
     kiln_manifest **manifest; /* [kernel_count] */
     uint32_t *kernel_device;  /* [kernel_count] where it is used; KILN_PLAN_NONE: nowhere yet */
-    uint32_t *loop_of;        /* [step_count] the innermost loop that a step is in */
+    uint32_t *loop_of;        /* [step_count] the innermost loop around a step */
 } step_check;
 
 static bool suits(const step_check *c, uint32_t index, const kiln_manifest_arg *arg,
@@ -196,12 +196,13 @@ static bool suits(const step_check *c, uint32_t index, const kiln_manifest_arg *
            (arg->role != KILN_ROLE_CONSTANT || storage == KILN_STORAGE_CONSTANT);
 }
 
-/* Whether the step's arguments are what its kernel wants. */
+/* Checks the step's arguments against its kernel. */
 static kiln_status check_call(const step_check *c, const kiln_plan_step *step) {
     const kiln_manifest *manifest = c->manifest[step->kernel];
     const kiln_device_row *row = kiln_device_row_for(manifest->payload_kind);
     uint32_t bound = 0, outputs = 0;
-    const bool is_text = manifest->payload_kind == KILN_PAYLOAD_C; /* for a processor elsewhere */
+    const bool is_text = manifest->payload_kind == KILN_PAYLOAD_C; /* text is compiled elsewhere,
+                                                                    * for a processor */
     if (is_text ? step->device != 0 : row != row_of(c->plan, step->device))
         return KILN_ERROR(INVALID_ARGUMENT, "kernel %u is not for device %u", step->kernel,
                           step->device);
@@ -230,7 +231,7 @@ static kiln_status check_call(const step_check *c, const kiln_plan_step *step) {
     return KILN_OK;
 }
 
-/* A copy is the business of the device that has one end of it, if one has. */
+/* A copy is done by the device that has one end of it, if there is one. */
 static kiln_status check_copy(const step_check *c, const kiln_plan_step *step) {
     const kiln_plan_buffer *from = &c->plan->buffer[step->arg[0]],
                            *to = &c->plan->buffer[step->arg[1]];
@@ -253,7 +254,7 @@ static kiln_status check_alias(const step_check *c, const kiln_plan_step *step) 
     return KILN_OK;
 }
 
-/* An element of the processor's memory that the runtime looks at itself. */
+/* An element of the processor's memory that the runtime itself reads. */
 static bool is_element(const kiln_module_plan *plan, uint32_t buffer, uint64_t size_bytes) {
     if (buffer == KILN_PLAN_NONE) return true;
     return buffer < plan->buffer_count && plan->buffer[buffer].size_bytes == size_bytes &&
@@ -278,7 +279,7 @@ static kiln_status check_loop(const step_check *c, uint32_t index) {
     return KILN_OK;
 }
 
-/* Strided aliases move with a loop that the step is in. */
+/* Checks that strided aliases move with a loop around the step. */
 static kiln_status check_strides(const step_check *c, uint32_t index) {
     const kiln_plan_step *step = &c->plan->step[index];
     for (uint32_t i = 0; i < step->arg_count; i++) {
@@ -293,7 +294,7 @@ static kiln_status check_strides(const step_check *c, uint32_t index) {
 static kiln_status check_action(const step_check *c, uint32_t index) {
     const kiln_module_plan *plan = c->plan;
     const kiln_plan_step *step = &plan->step[index];
-    bool counts = false; /* arguments and results are as many as the action wants */
+    bool counts = false; /* the action has the right number of arguments and results */
     switch (step->action) {
     case KILN_ACTION_KERNEL:
         if (step->kernel < plan->kernel_count) return check_call(c, step);
@@ -343,7 +344,7 @@ static kiln_status check_step(const step_check *c, uint32_t index) {
     return st ? st : check_strides(c, index);
 }
 
-/* In order, so that the loop around a step was checked before it. */
+/* In order, so that the loop around a step is checked before it. */
 static kiln_status check_steps(step_check *c) {
     const kiln_module_plan *plan = c->plan;
     uint32_t open[KILN_MODULE_LOOP_DEPTH_MAX], depth = 0;

@@ -1,7 +1,6 @@
-/* What is known of each byte while the steps are walked through once, in order. A loop's body is
- * walked once too: whatever its first iteration may read is what every iteration may read, because
- * nothing is read that the body writes further down, and what lies before the loop stays until its
- * end. */
+/* Walks through the steps once, in order, and tracks the state of each byte. A loop's body is
+ * walked once too: every iteration may read the same bytes as the first, because no step reads a
+ * value that the body writes later, and values from before the loop stay until its end. */
 #include "deploy/runtime/plan_walk.h"
 
 #include <stdlib.h>
@@ -12,13 +11,13 @@
 #define NEVER UINT32_MAX
 
 /* Bytes of a root that a step writes; a root's ranges are chained and never overlap. Steps from
- * `from` to `until` may read them, of a device's queue once the processor knows that step `index`
- * is done. */
+ * `from` to `until` may read them; if a device's queue writes them, only once the processor knows
+ * that step `index` is done. */
 typedef struct range {
     uint64_t begin, end;
     uint32_t from, until;
-    uint32_t device, index; /* device 0: what is written is there at once */
-    bool grows;             /* row by row, from the first on, in a loop that is in no other */
+    uint32_t device, index; /* device 0: writes are visible at once */
+    bool grows;             /* written row by row, from the first on, in an outermost loop */
     struct range *next;
 } range;
 
@@ -28,14 +27,14 @@ typedef struct copying {
     struct copying *next;
 } copying;
 
-/* Roots in arenas that are alive, by rank: the order of devices and offsets. A binary tree over the
- * ranks says where there are any: node k has the children 2 k and 2 k + 1, the leaves come last. */
+/* Live roots in arenas, by rank: the order of devices and offsets. A binary tree over the ranks
+ * marks subtrees with live roots: node k has the children 2 k and 2 k + 1, the leaves come last. */
 typedef struct live {
     uint32_t leaf_count;
     bool *any;                   /* [2 leaf_count] */
     uint32_t *rank_of, *root_at; /* [buffer_count] */
-    uint32_t *ending, *next; /* [step_count] the first root, [buffer_count] the next one, + 1, that
-                                is alive until that step */
+    uint32_t *ending, *next;     /* roots that are alive until a step: [step_count] the first one,
+                                  * [buffer_count] the next one, + 1 */
 } live;
 
 typedef struct walk {
@@ -44,16 +43,17 @@ typedef struct walk {
     kiln_arena *scratch;
     uint32_t *first_write, *last_use; /* [buffer_count] by root; NEVER */
     uint32_t
-        *kept_until; /* [buffer_count] by root: the end of the last loop that needs it again; 0 */
-    range **written; /* [buffer_count] by root */
-    uint32_t *row_until; /* [buffer_count] of rows that an iteration wrote: its last step that may
-                            read them; 0 */
+        *kept_until;     /* [buffer_count] by root: the end of the last loop that reads it again; or
+                          * 0 */
+    range **written;     /* [buffer_count] by root */
+    uint32_t *row_until; /* [buffer_count] for rows that an iteration wrote: the last step that may
+                          * read them; or 0 */
     live live;
     copying *copying[KILN_MODULE_DEVICES_MAX + 1];
     uint32_t
-        done[KILN_MODULE_DEVICES_MAX + 1]; /* steps before this one are done in a device's queue */
+        done[KILN_MODULE_DEVICES_MAX + 1]; /* in a device's queue, steps before this one are done */
     struct {
-        uint32_t loop, done[KILN_MODULE_DEVICES_MAX + 1]; /* as it was before the loop */
+        uint32_t loop, done[KILN_MODULE_DEVICES_MAX + 1]; /* the values before the loop */
     } open[KILN_MODULE_LOOP_DEPTH_MAX];
     uint32_t depth;
 } walk;
@@ -64,14 +64,14 @@ bool kiln_plan_is_in_loop(const uint32_t *loop_of, uint32_t step, uint32_t loop)
     return around == loop;
 }
 
-/* It runs trip_max times, whatever is computed. */
+/* Whether it always runs trip_max times. */
 static bool is_constant(const kiln_module_plan *plan, uint32_t loop) {
     return plan->step[loop].count == KILN_PLAN_NONE && plan->step[loop].condition == KILN_PLAN_NONE;
 }
 
 /* ---- data ------------------------------------------------------------------------------------ */
 
-/* The bytes of its root that a buffer has, in all iterations of the loop it moves with. */
+/* The range of bytes of its root that a buffer covers in all iterations of its loop. */
 static void reach(const walk *w, uint32_t buffer, uint64_t *out_begin, uint64_t *out_end) {
     const kiln_plan_buffer *b = &w->plan->buffer[buffer];
     uint64_t begin = kiln_module_plan_offset(w->plan, buffer), end = begin + b->size_bytes;
@@ -88,7 +88,7 @@ static void reach(const walk *w, uint32_t buffer, uint64_t *out_begin, uint64_t 
 
 typedef enum question { WRITTEN_AT_ALL, READABLE, DONE_TOO } question;
 
-/* How many of a buffer's bytes step `index` finds written. */
+/* How many of a buffer's bytes are written before step `index`. */
 static uint64_t count_bytes(const walk *w, uint32_t buffer, uint32_t index, question asked) {
     uint64_t begin, end, bytes = 0;
     reach(w, buffer, &begin, &end);
@@ -108,29 +108,29 @@ static bool has_all(const walk *w, uint32_t buffer, uint32_t index, question ask
            count_bytes(w, buffer, index, asked) == end - begin;
 }
 
-/* An output may have fewer rows than fit, as many as a loop ran. Rows that a device copies are
+/* An output may have fewer rows than its size, one per iteration. Rows that a device copies are
  * waited for in the iteration (check_copying). */
 static bool has_rows(const walk *w, uint32_t output) {
     const range *r = w->written[output];
     return r && !r->next && r->grows && r->end - r->begin == w->plan->buffer[output].size_bytes;
 }
 
-/* Nothing else was written there, were it of no bytes. */
+/* Whether no other value was written there, not even an empty one. */
 static bool is_untouched(const walk *w, uint32_t buffer, uint32_t index) {
     bool part = w->plan->buffer[buffer].storage == KILN_STORAGE_ALIAS;
     return part ? count_bytes(w, buffer, index, WRITTEN_AT_ALL) == 0
                 : w->first_write[buffer] == NEVER;
 }
 
-/* The last step that may read what a step in `loop` writes: a loop whose length is not known may
- * leave nothing. */
+/* The last step that may read a value written in `loop`: a loop of unknown length may run no
+ * iteration. */
 static uint32_t last_reader(const walk *w, uint32_t loop) {
     for (; loop != KILN_PLAN_NONE; loop = w->loop_of[loop])
         if (!is_constant(w->plan, loop)) return kiln_plan_loop_end(w->plan, loop);
     return NEVER;
 }
 
-/* Whether each iteration of their loop writes strided results of step `index`, side by side. */
+/* Whether step `index` writes adjacent strided results in each iteration of their loop. */
 static bool are_rows(const walk *w, const kiln_plan_buffer *b, uint32_t index) {
     uint64_t apart = b->stride < 0 ? 0 - (uint64_t)b->stride : (uint64_t)b->stride;
     uint32_t loop = w->loop_of[index];
@@ -166,8 +166,8 @@ static void note_write(walk *w, uint32_t buffer, uint32_t index, uint32_t loop, 
     if (w->first_write[root] == NEVER) w->first_write[root] = first;
 }
 
-/* Loops that find a value at their beginning need it in each iteration, and fill what they stack
- * until their end. */
+/* Extends uses: a value from before a loop is needed in each iteration, and a stack is written
+ * until the loop's end. */
 static void note_use(walk *w, uint32_t buffer, uint32_t index, uint32_t loop) {
     uint32_t root = kiln_module_plan_root(w->plan, buffer);
     kiln_module_storage storage = w->plan->buffer[root].storage;
@@ -211,7 +211,8 @@ static kiln_status follow_write(walk *w, uint32_t buffer, uint32_t index, uint32
     return KILN_OK;
 }
 
-/* The new value replaces one that was whole when the loop began, and does not lie across it. */
+/* Checks that the new value replaces one that was complete when the loop began, and does not
+ * overlap it otherwise. */
 static kiln_status follow_carry(walk *w, uint32_t index) {
     const kiln_plan_step *step = &w->plan->step[index];
     const uint32_t from = step->arg[0], to = step->arg[1], loop = w->loop_of[index];
@@ -259,7 +260,7 @@ static void note_copying(walk *w, uint32_t index) {
     w->copying[step->device] = c;
 }
 
-/* What was copied needs its place until then, whoever reads it. */
+/* Copied bytes keep their place until the event, even if they are not read. */
 static void follow_event(walk *w, uint32_t index) {
     const kiln_plan_step *step = &w->plan->step[index];
     w->done[step->device] = KILN_MAX(w->done[step->device], step->after + 1);
@@ -303,7 +304,7 @@ static kiln_status follow_loop(walk *w, uint32_t index) {
     return st;
 }
 
-/* Behind a body that maybe was not run, what its events said may not be so. */
+/* A body may run no iteration, so its events prove nothing behind it. */
 static kiln_status close_loops(walk *w, uint32_t index) {
     while (w->depth > 0 && kiln_plan_loop_end(w->plan, w->open[w->depth - 1].loop) < index) {
         uint32_t loop = w->open[--w->depth].loop;
@@ -335,8 +336,8 @@ static bool overlap(const kiln_plan_buffer *a, const kiln_plan_buffer *b) {
            b->offset < a->offset + a->size_bytes;
 }
 
-/* A whole result may stand exactly where an input of the step stood that is not needed after it:
- * the kernel reads each element before it writes the one at the same place, which only its maker
+/* A whole result may have exactly the place of an input that is not needed after the step: the
+ * kernel reads each element before it writes the one at the same place, which only code generation
  * can know. */
 static bool takes_over(const walk *w, uint32_t index, uint32_t written, uint32_t root) {
     const kiln_plan_buffer *input = &w->plan->buffer[root], *result = &w->plan->buffer[written];
@@ -354,7 +355,7 @@ static void set_live(live *l, uint32_t rank, bool alive) {
     for (node /= 2; node > 0; node /= 2) l->any[node] = l->any[2 * node] || l->any[2 * node + 1];
 }
 
-/* The next rank above (or below) that is alive; NEVER: none. */
+/* The next live rank above (or below); NEVER: none. */
 static uint32_t neighbour(const live *l, uint32_t rank, bool above) {
     uint32_t node = l->leaf_count + rank;
     while (node > 1 && (node % 2 == above || !l->any[node ^ 1])) node /= 2;
@@ -366,8 +367,9 @@ static uint32_t neighbour(const live *l, uint32_t rank, bool above) {
     return node - l->leaf_count;
 }
 
-/* Adds what step `index` writes to the arena to the buffers alive, which must lie elsewhere. Of
- * those none shares bytes with another, but exactly at its place, so the nearest ones tell. */
+/* Adds the results of step `index` in the arena to the live buffers, which must lie elsewhere. Live
+ * buffers do not overlap, unless they have the same place, so it suffices to check the nearest
+ * ones. */
 static kiln_status enter(walk *w, uint32_t index, uint32_t written) {
     const uint32_t root = kiln_module_plan_root(w->plan, written), rank = w->live.rank_of[root];
     const kiln_plan_buffer *buffer = &w->plan->buffer[root];
@@ -396,7 +398,7 @@ static bool is_stacked(const walk *w, uint32_t buffer, uint32_t loop) {
     return b->stride != 0 && b->loop == loop;
 }
 
-/* What a loop stacks is there from its beginning on. */
+/* A stack is live from the beginning of its loop. */
 static kiln_status enter_stacked(walk *w, uint32_t loop) {
     kiln_status st = KILN_OK;
     for (uint32_t s = loop + 1; s <= kiln_plan_loop_end(w->plan, loop); s++) {

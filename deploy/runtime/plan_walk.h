@@ -1,5 +1,6 @@
-/* Walks through the steps of a module's plan: what is written before it is read, and where. Private
- * to the check of plans (plan.c), which has checked every step by itself before. */
+/* Walks through the steps of a module's plan and checks that values are written before they are
+ * read, in valid places. Private to the check of plans (plan.c), which checks each step alone
+ * before. */
 #ifndef KILN_DEPLOY_PLAN_WALK_H
 #define KILN_DEPLOY_PLAN_WALK_H
 
@@ -14,11 +15,11 @@
 static inline uint32_t kiln_plan_loop_end(const kiln_module_plan *plan, uint32_t loop) {
     return loop + plan->step[loop].body_count;
 }
-/* Whether the step is in the body of the loop. `loop_of`: [steps] the innermost loop that each is
- * in, KILN_PLAN_NONE for none. */
+/* Whether the step is in the body of the loop. `loop_of`: [steps] the innermost loop around each,
+ * KILN_PLAN_NONE for none. */
 bool kiln_plan_is_in_loop(const uint32_t *loop_of, uint32_t step, uint32_t loop);
 
-/* The rules of kiln_module_plan_check that hold between steps. Errors: INVALID_ARGUMENT. */
+/* Checks the rules of kiln_module_plan_check between steps. Errors: INVALID_ARGUMENT. */
 KILN_MUST_USE kiln_status kiln_plan_walk(const kiln_module_plan *plan, const uint32_t *loop_of,
                                          kiln_arena *scratch);
 

@@ -12,22 +12,21 @@
 #include "base/check.h"
 #include "base/macros.h"
 
-/* How a loop is handed out: worker 0 writes `loop` and what there is to take of each worker's
- * share, then publishes a new `ticket`, which counts loops in its upper bits and says in its lower
- * bits how many workers take part. Each takes the chunks of its own share, then what others have
- * not begun. A chunk is taken by a change of the word that says how many are left of a share, which
- * also names the loop: a worker that comes late finds another loop's word and takes nothing, so
- * nobody waits for it. `left` counts chunks that are not finished; worker 0 touches `loop` again
- * only after that reached zero, and `loop` is read only by those who hold a chunk or have published
- * it, so they never race with the next one. `sleepers` and `waiting` are written before, and read
- * after, the word that the other side waits for, all sequentially consistent, so a wake-up cannot
- * be missed. */
+/* How a loop is distributed: worker 0 writes `loop` and the chunk count of each worker's share,
+ * then publishes a new `ticket`, with the number of the loop in its upper bits and the number of
+ * workers in its lower bits. Each worker takes the chunks of its own share, then unstarted ones of
+ * others. A chunk is taken by an atomic change of the word with the number of chunks left in a
+ * share, which also names the loop: a late worker finds another loop's word and takes none, so no
+ * worker waits for it. `left` counts unfinished chunks; worker 0 changes `loop` only when it is
+ * zero, and `loop` is read only by workers that hold a chunk and by worker 0, so there is no race
+ * with the next loop. `sleepers` and `waiting` are written before, and read after, the word that
+ * the other side waits for, all sequentially consistent, so a wake-up cannot be missed. */
 #define TICKET_WORKERS 0x7ffu /* room for KILN_POOL_WORKERS_MAX */
 #define TICKET_STEP (TICKET_WORKERS + 1u)
-#define TICKET_STOP 0u /* nobody takes part: workers look at `stopping` */
+#define TICKET_STOP 0u /* no workers: they check `stopping` */
 #define YIELD_AFTER 500u
 #define YIELD_EVERY 64u
-#define CACHE_LINE_BYTES 128 /* of the widest core, and what prefetchers fetch together */
+#define CACHE_LINE_BYTES 128 /* of the widest core, and the unit of prefetchers */
 
 typedef struct loop_job {
     kiln_kernel_body body;
@@ -63,7 +62,7 @@ struct kiln_pool {
     pthread_cond_t wake, done;
 };
 
-/* After a while now and then gives the core away: the worker that is waited for may be next on it.
+/* After a while yields the core now and then: the awaited worker may be scheduled on it.
  */
 static void pause_briefly(uint32_t spun) {
     if (spun > YIELD_AFTER && spun % YIELD_EVERY == 0) sched_yield();
@@ -77,7 +76,7 @@ static void pause_briefly(uint32_t spun) {
 /* A ticket without its workers. */
 static uint64_t loop_of(uint64_t ticket) { return ticket & ~(uint64_t)TICKET_WORKERS; }
 
-/* count*w/n without overflow: quotient and remainder apart. */
+/* count*w/n without overflow: quotient and remainder separately. */
 static int64_t boundary(int64_t count, int64_t w, int64_t n) {
     return count / n * w + count % n * w / n;
 }
@@ -96,7 +95,7 @@ static void run_chunk(kiln_pool *pool, uint32_t owner, uint32_t left, uint32_t i
     if (status != KILN_KERNEL_OK) atomic_compare_exchange_strong(&pool->status, &none, status);
 }
 
-/* Takes chunks of a share until there is none of this loop; how many it ran. */
+/* Runs chunks of a share until none of this loop is left; returns how many. */
 static uint32_t run_share(kiln_pool *pool, uint64_t loop, uint32_t owner, uint32_t index) {
     _Atomic uint64_t *chunks = &pool->worker[owner].chunks;
     uint32_t ran = 0;
@@ -119,7 +118,7 @@ static void finish_chunks(kiln_pool *pool, uint32_t count) {
     pthread_mutex_unlock(&pool->lock);
 }
 
-/* A worker's part in a loop: its own share first, in order, then what is left of the others'. */
+/* A worker's part in a loop: its own share first, in order, then chunks left in the others'. */
 static void take_part(kiln_pool *pool, uint64_t ticket, uint32_t index) {
     const uint64_t loop = loop_of(ticket);
     const uint32_t worker_count = (uint32_t)(ticket & TICKET_WORKERS);
@@ -176,7 +175,7 @@ static void pin_to(KILN_UNUSED uint32_t core) {
     CPU_ZERO(&set);
     CPU_SET(core, &set);
     (void)sched_setaffinity(0, sizeof set,
-                            &set); /* a core that is gone: runs anywhere, still correct */
+                            &set); /* the core no longer exists: run anywhere, still correct */
 #endif
 }
 
@@ -197,8 +196,8 @@ static void *work(void *argument) {
 }
 
 static kiln_status start_workers(kiln_pool *pool, const kiln_pool_options *options) {
-    /* Signals are for the program's own threads, but for faults of the worker itself: a handler of
-     * the program's would not be asked for one that is blocked. */
+    /* Workers block signals, which are for the program's threads, except faults of the worker
+     * itself: the program's handler is not called for a blocked one. */
     static const int fault[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE};
     sigset_t all, before;
     sigfillset(&all);

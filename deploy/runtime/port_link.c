@@ -6,7 +6,7 @@ typedef struct roots {
     const kiln_module_plan *plan;
     uint32_t *writers;  /* [buffer_count] steps that write bytes of the root */
     bool *is_divided;   /* [buffer_count] an alias begins inside of it, or moves */
-    bool *is_taken;     /* [buffer_count] by a port */
+    bool *is_taken;     /* [buffer_count] linked to a port */
     bool *is_of_a_loop; /* [step_count] the step is in a body */
 } roots;
 
@@ -46,7 +46,7 @@ static bool uses(const kiln_module_plan *plan, const kiln_plan_step *step, uint3
     return false;
 }
 
-/* The only device that copies from `root` or to it; 0: others use it, or nothing does. */
+/* The only device that copies from `root` or to it; 0: it is unused, or has other users. */
 static uint32_t find_device(const kiln_module_plan *plan, uint32_t root) {
     uint32_t device = 0;
     for (uint32_t i = 0; i < plan->step_count; i++) {
@@ -60,7 +60,7 @@ static uint32_t find_device(const kiln_module_plan *plan, uint32_t root) {
     return device;
 }
 
-/* Whether the buffer is all of its root. */
+/* Whether the buffer covers all of its root. */
 static bool is_whole(const kiln_module_plan *plan, uint32_t buffer) {
     const uint32_t root = root_of(plan, buffer);
     return plan->buffer[buffer].stride == 0 && kiln_module_plan_offset(plan, buffer) == 0 &&
@@ -73,7 +73,7 @@ static bool can_stand_in(const roots *r, uint32_t root, uint32_t device) {
            !r->is_divided[root] && !r->is_taken[root];
 }
 
-/* `mine`: which argument of a copy is the port's. */
+/* `mine`: the index of the port in a copy's arguments. */
 static kiln_port_link link_port(roots *r, uint32_t port, uint32_t mine) {
     const kiln_module_plan *plan = r->plan;
     kiln_port_link link = {

@@ -1,5 +1,5 @@
-/* How the inputs and outputs of a module meet its devices: callers may have them in memory of a
- * device, which then need not be copied there. Used by module_run.c. Pure. */
+/* Links the inputs and outputs of a module to its devices: callers may have them in memory of a
+ * device, which saves the copy. Used by module_run.c. Pure. */
 #ifndef KILN_DEPLOY_PORT_LINK_H
 #define KILN_DEPLOY_PORT_LINK_H
 
@@ -10,11 +10,12 @@
 
 /* Of one input or output. */
 typedef struct kiln_port_link {
-    /* The device that copies from it or to it, when nothing else touches it, so that it may lie
-     * there; 0: it must be in memory of the host. */
+    /* The device that copies from it or to it, if nothing else uses it, so that it may lie there;
+     * 0: it must be in memory of the host. */
     uint32_t device;
-    /* The buffer there (no alias) that has the same bytes and can lie in the caller's memory;
-     * KILN_PLAN_NONE: there is none. Nothing but `copy` joins the two, and that is left out then.
+    /* The buffer on that device (no alias) that has the same bytes and can lie in the caller's
+     * memory; KILN_PLAN_NONE: there is none. `copy` is the only step between the two, and is then
+     * skipped.
      */
     uint32_t stand_in, copy;
 } kiln_port_link;

@@ -14,7 +14,7 @@ static bool apply_branch26(uint8_t *place, uint64_t address, uint64_t value) {
     return true;
 }
 
-/* adrp: the distance between pages in 21 bits, of which the lowest two have a place of their own.
+/* adrp: the distance between pages in 21 bits, of which the lowest two are in another field.
  */
 static bool apply_page(uint8_t *place, uint64_t address, uint64_t value) {
     const uint64_t page = ~((UINT64_C(1) << PAGE_BITS) - 1);
@@ -25,7 +25,7 @@ static bool apply_page(uint8_t *place, uint64_t address, uint64_t value) {
     return true;
 }
 
-/* add and accesses to memory: the address within its page, in units of what is accessed. */
+/* add and accesses to memory: the address within its page, in units of the access size. */
 static bool apply_low(uint8_t *place, uint64_t value, uint32_t unit_bits) {
     uint32_t low = (uint32_t)value & 0xfff;
     if (low & ((1u << unit_bits) - 1)) return false;
@@ -49,7 +49,7 @@ static bool apply_low12_of16(uint8_t *place, KILN_UNUSED uint64_t address, uint6
     return apply_low(place, value, 4);
 }
 
-/* ldr x16, 8; br x16; the address. x16 is what the procedure call standard leaves to veneers. */
+/* ldr x16, 8; br x16; the address. x16 is reserved for veneers by the procedure call standard. */
 static void write_veneer(uint8_t *place, uint64_t target) {
     kiln_relocate_put32(place, 0x58000050);
     kiln_relocate_put32(place + 4, 0xd61f0200);

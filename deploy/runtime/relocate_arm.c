@@ -1,7 +1,8 @@
 /* Linking of ARM objects: ARM instructions (not Thumb), floats in vector registers (hard float). */
 #include "deploy/runtime/relocate_arm.h"
 
-/* b, bl: 24 bits of words. The addend says that the program counter is two instructions ahead. */
+/* b, bl: 24 bits of words. The addend accounts for the program counter, which is two instructions
+ * ahead. */
 static bool apply_branch24(uint8_t *place, uint64_t address, uint64_t value) {
     uint64_t distance = value - address;
     if (distance % 4 != 0 || !kiln_relocate_fits(distance, 26)) return false;
@@ -12,7 +13,7 @@ static int64_t addend_branch24(const uint8_t *place) {
     return sign_extended(kiln_relocate_get32(place), 24) * 4;
 }
 
-/* movw, movt: 16 bits, of which the highest four have a place of their own. */
+/* movw, movt: 16 bits, of which the highest four are in another field. */
 static void put_half(uint8_t *place, uint32_t half) {
     kiln_relocate_field(place, 0x000f0fff, half >> 12 << 16 | (half & 0xfff));
 }
@@ -52,7 +53,7 @@ static uint32_t take_number(kiln_str *rest) { /* ULEB128 */
 
 static void take_text(kiln_str *rest) { (void)kiln_str_cut(rest, '\0'); }
 
-/* The number that a list of tags and values has for `wanted`; 0: none. */
+/* The value of the tag `wanted` in a list; 0: none. */
 static uint32_t find_number(kiln_str list, uint32_t wanted) {
     while (list.size) {
         uint32_t tag = take_number(&list);

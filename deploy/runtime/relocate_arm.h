@@ -1,5 +1,5 @@
-/* For relocate_arm.c and relocate_thumb.c, which include it once each: forms that objects of ARM
- * and of Thumb code have in common, whatever their instructions look like. */
+/* For relocate_arm.c and relocate_thumb.c, which include it once each: relocation forms common to
+ * objects of ARM and of Thumb code. */
 #ifndef KILN_DEPLOY_RUNTIME_RELOCATE_ARM_H
 #define KILN_DEPLOY_RUNTIME_RELOCATE_ARM_H
 
@@ -48,8 +48,8 @@ static int64_t addend_pc32(const uint8_t *place) { return (int32_t)kiln_relocate
 
 /* ---- build attributes ---- */
 
-/* Whether they say that floats are passed in registers, and the processor is one of profile M, or
- * is not. In relocate_arm.c. */
+/* Whether they declare floats in registers, and a processor of profile M (is_micro) or another one.
+ * In relocate_arm.c. */
 bool kiln_relocate_hard_float(kiln_str bytes, bool is_micro);
 
 #endif

@@ -15,7 +15,7 @@ static bool apply_high20(uint8_t *place, uint64_t address, uint64_t value) {
     return put_high(place, value - address);
 }
 
-/* Of these two `value` is the distance itself. */
+/* For these two `value` is the distance. */
 static bool apply_low12_load(uint8_t *place, KILN_UNUSED uint64_t address, uint64_t value) {
     kiln_relocate_field(place, 0xfff00000, (uint32_t)value << 20);
     return true;
@@ -58,8 +58,8 @@ const kiln_object_arch kiln_object_riscv64 = {
     .relocation_count = KILN_ARRAY_COUNT(relocations),
     .veneer_bytes = 32,
     .write_veneer = write_veneer,
-    .trap = 0, /* all zeros is no instruction */
-    .flags_mask = EF_RISCV_FLOAT_ABI_QUAD /* all bits of how floats travel */ | EF_RISCV_RVE,
+    .trap = 0, /* all zeros is an illegal instruction */
+    .flags_mask = EF_RISCV_FLOAT_ABI_QUAD /* all bits of the floating-point ABI */ | EF_RISCV_RVE,
     .flags = EF_RISCV_FLOAT_ABI_DOUBLE,
     .flags_meaning = "doubles passed in registers (lp64d)",
 };

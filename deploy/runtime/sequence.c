@@ -1,6 +1,6 @@
 #include "deploy/runtime/sequence.h"
 
-/* What a device does by itself, with the same arguments each time. */
+/* Whether the step needs no host and has the same arguments each time. */
 static bool is_recordable(const kiln_module_plan *plan, const kiln_plan_step *step) {
     if (step->device == 0 ||
         (step->action != KILN_ACTION_KERNEL && step->action != KILN_ACTION_COPY &&
@@ -13,7 +13,7 @@ static bool is_recordable(const kiln_module_plan *plan, const kiln_plan_step *st
     return true;
 }
 
-/* Steps behind which a sequence must end: the last of a body, and those that an event is for. */
+/* Steps behind which a sequence must end: the last of a body, and those with an event. */
 static bool *find_ends(const kiln_module_plan *plan, const bool *has_event, kiln_arena *arena) {
     bool *ends = KILN_ARENA_ARRAY(arena, bool, plan->step_count);
     for (uint32_t i = 0; i < plan->step_count; i++) {
@@ -24,8 +24,8 @@ static bool *find_ends(const kiln_module_plan *plan, const bool *has_event, kiln
     return ends;
 }
 
-/* The steps from `begin` on that belong together; `*out_launches` of them all. Aliases do nothing,
- * wherever they are. */
+/* The end of the sequence that starts at `begin`; `*out_launches` in it. Aliases do nothing and may
+ * be anywhere. */
 static uint32_t find_end(const kiln_module_plan *plan, const uint32_t *launches, const bool *ends,
                          uint32_t begin, uint32_t *out_launches) {
     uint32_t at = begin;

@@ -8,7 +8,7 @@
 #include "base/integer.h"
 #include "base/macros.h"
 
-/* A half travels in the low 16 bits of the first vector register, as a float's bits do. */
+/* A half is passed in the low 16 bits of the first vector register, like a float's bits. */
 static float in_low_half(uint32_t bits) {
     float carrier;
     memcpy(&carrier, &bits, sizeof carrier);
@@ -21,7 +21,7 @@ static uint16_t low_half_of(float carrier) {
     return (uint16_t)bits;
 }
 
-/* To float towards odd: rounding again to fewer bits gives what one rounding would. */
+/* Rounds to odd, so that rounding again to fewer bits gives the result of a single rounding. */
 static float odd_float(double value) {
     float near = (float)value;
     if (isfinite(value) && (double)near != value) {
@@ -43,9 +43,9 @@ static float truncate_f64_to_bf16(double value) { return truncate_f32_to_bf16(od
 
 typedef void (*any_function)(void);
 
-/* The compiler's own conversions: their types do not exist in C11, and only their addresses matter.
+/* The compiler's conversions: their types do not exist in C11, and only their addresses matter.
  */
-/* The runtime library's own: only their addresses matter, and only on ARM are they there. */
+/* Functions of the runtime library: only their addresses matter, and they exist only on ARM. */
 #if defined(__arm__)
 #define ARM_ADDRESS(symbol) symbol
 #define X(symbol)
@@ -62,7 +62,7 @@ typedef void (*any_function)(void);
 static const struct {
     const char *symbol;
     any_function function;
-    kiln_arch arch; /* whose code alone may name it; OTHER: everybody's */
+    kiln_arch arch; /* only code for it may name the symbol; OTHER: all code */
 } service_table[] = {
 #define X(symbol) {#symbol, (any_function)symbol, KILN_ARCH_OTHER},
 #define ARM_HELPER(symbol) {#symbol, ARM_ADDRESS(symbol), KILN_ARCH_ARM},

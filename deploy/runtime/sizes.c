@@ -1,4 +1,4 @@
-/* Modules of several sizes: what their plans share, and which of them a run takes. */
+/* Modules of several sizes: checks of their plans, and the choice of the plan for a run. */
 #include "deploy/runtime/sizes.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ static const kiln_shape *shape_of(const kiln_module_sizes *sizes, uint32_t bucke
     return &ports_of(&sizes->bucket[bucket].plan, is_output, &count)[port].shape;
 }
 
-/* Whether the extent along `axis` is `factor` times the size in each bucket, and everything else
+/* Whether the extent along `axis` is `factor` times the size in each bucket, and all else is
  * equal. */
 static bool fits(const kiln_module_sizes *sizes, bool is_output, uint32_t port, uint32_t axis,
                  int64_t factor) {

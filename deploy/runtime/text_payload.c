@@ -32,7 +32,7 @@ static kiln_status check_text(kiln_str text, uint32_t payload) {
 
 static bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t'; }
 
-/* Where the parameters begin if `word`, space, `name` and a parenthesis stand at `at`; else 0. */
+/* The position of the parameters if `word`, space, `name` and a parenthesis are at `at`; else 0. */
 static size_t parameters_at(kiln_str text, size_t at, kiln_str word, kiln_str name) {
     size_t i = at + word.size;
     if (at > 0 && !is_space(text.data[at - 1])) return 0;

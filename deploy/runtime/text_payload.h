@@ -1,6 +1,6 @@
 /* Checks of artefacts whose payload is text for a driver's compiler (OpenCL C, PTX), without the
- * driver: that it is text, that it has the entries of the launches, and that these keep to a
- * target's limits. Used by the rows of devices.def. */
+ * driver: that it is text, has the entries of the launches, and obeys a target's limits. Used by
+ * the rows of devices.def. */
 #ifndef KILN_DEPLOY_TEXT_PAYLOAD_H
 #define KILN_DEPLOY_TEXT_PAYLOAD_H
 
@@ -10,11 +10,11 @@
 #define KILN_TEXT_PAYLOAD_BYTES_MAX ((size_t)16 << 20)
 #define KILN_TEXT_ENTRY_BYTES_MAX 127u
 
-/* `before_entry` is the word that stands before the name where an entry is defined: "void" in
- * OpenCL C, ".entry" in PTX.
+/* `before_entry` is the word before the name in the definition of an entry: "void" in OpenCL C,
+ * ".entry" in PTX.
  *
  * UNIMPLEMENTED        a payload of another kind
- * DATA_LOSS            characters that text does not have, or an entry whose name is none
+ * DATA_LOSS            invalid characters, or an invalid name of an entry
  * NOT_FOUND            a payload lacks the entry of a launch
  * OUT_OF_RANGE         more text than KILN_TEXT_PAYLOAD_BYTES_MAX, or a grid of 2^31 groups
  * FAILED_PRECONDITION  more threads or shared bytes than the target has; both numbers are named */
@@ -22,7 +22,7 @@ KILN_MUST_USE kiln_status kiln_text_payload_check(const kiln_artefact *artefact,
                                                   const kiln_target *target, kiln_payload_kind kind,
                                                   const char *before_entry);
 
-/* Whether the text defines the entry, and what it has between the parentheses behind its name. */
+/* Whether the text defines the entry, and the text between the parentheses behind its name. */
 bool kiln_text_payload_find(kiln_str text, const char *before_entry, kiln_str entry,
                             kiln_str *out_parameters);
 

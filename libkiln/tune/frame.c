@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/mpack.h"
 
-/* With its NUL, so that what is read is a text where it lies. */
+/* Includes the NUL, so that the read bytes are a C string in place. */
 static void code_text(kiln_mpack_coder *m, const char **text) {
     const char *said = *text ? *text : "";
     kiln_str value = {said, m->out ? strlen(said) + 1 : 0};
@@ -18,7 +18,7 @@ static void code_text(kiln_mpack_coder *m, const char **text) {
         *text = value.data;
 }
 
-/* The array of what was counted: where it is read, a new one, which the caller's walk fills. */
+/* When reading, allocates the array of `count` items, which the caller fills. */
 static void *code_array(kiln_mpack_coder *m, void *array, uint32_t max, const char *of,
                         size_t item_bytes, uint32_t *count) {
     kiln_mpack_code_count(m, max, of, count);
@@ -93,7 +93,7 @@ static void end_frame(size_t begin, kiln_strbuf *out) {
 
 #define NUMBER_BYTES_MAX 9u /* of a number or the head of a text, array or field */
 
-/* No fewer bytes than the request takes. */
+/* An upper bound of the request's bytes. */
 static size_t request_bytes(const kiln_frame_request *r) {
     size_t bytes = KILN_FRAME_HEAD + 5 * NUMBER_BYTES_MAX;
     bytes += strlen(r->version) + 1 + (r->subject ? strlen(r->subject) : 0) + 1;
@@ -112,7 +112,7 @@ kiln_status kiln_frame_write_request(const kiln_frame_request *request, kiln_str
     if (!kiln_strbuf_try_reserve(out, bytes))
         return KILN_ERROR(RESOURCE_EXHAUSTED, "there is no memory for a request of %zu bytes",
                           bytes);
-    kiln_mpack_coder m = {.out = out}; /* which takes no memory any more */
+    kiln_mpack_coder m = {.out = out}; /* its memory is reserved already */
     kiln_strbuf_append(out, &(uint32_t){0}, KILN_FRAME_HEAD);
     code_request(&m, &copy);
     end_frame(begin, out);
@@ -144,7 +144,7 @@ static kiln_mpack_coder reading(kiln_str body) {
     return m;
 }
 
-/* How the walk ended, which goes to the last byte. */
+/* The status of reading, which must end at the last byte. */
 static kiln_status end_of(const kiln_mpack_coder *m) {
     if (m->st || m->in.offset == m->in.size) return m->st;
     return KILN_ERROR(DATA_LOSS, "%zu bytes follow it", m->in.size - m->in.offset);

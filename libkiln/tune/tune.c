@@ -1,5 +1,5 @@
-/* The host's side of requests: starts the worker, hears it, finds out how it ended. The process is
- * somebody else's: what needs memory says so where there is none. */
+/* The host's side of requests: starts the worker, reads its events, finds out how it ended. The
+ * process belongs to an application: a failed allocation is an error, not an abort. */
 #include "libkiln/tune/tune.h"
 
 #include <dlfcn.h>
@@ -23,26 +23,26 @@
 #include "libkiln/tune/frame.h"
 
 #define READ_BYTES 65536u
-#define LINE_BYTES_MIN 32u /* room that a line needs: kiln_text_write, and its beginning */
+#define LINE_BYTES_MIN 32u /* room for a line: kiln_text_write, and its beginning */
 #define NO_MEMORY "there is no memory for what the request says"
-#define LOG_MAX 2048u /* bytes that are kept of what a worker logs; of an error's text at most */
+#define LOG_MAX 2048u /* bytes of a worker's log that are kept; limit of an error's text */
 
 struct kiln_request {
     kiln_request_options options;
     kiln_child child;
     int socket;
-    kiln_strbuf heard;       /* what came and is no whole frame yet */
-    kiln_request_task *task; /* with texts of their own */
+    kiln_strbuf heard;       /* received bytes of an incomplete frame */
+    kiln_request_task *task; /* with own copies of texts */
     uint32_t task_count, task_capacity;
     char *job; /* NULL: none yet */
     uint32_t kernel_count;
     double elapsed_s;
-    uint64_t elapsed_at_ns; /* when that was said */
-    char log[LOG_MAX];      /* the last that the worker logged */
+    uint64_t elapsed_at_ns; /* time of that event */
+    char log[LOG_MAX];      /* the end of the worker's log */
     size_t log_size;
-    bool log_is_cut;       /* there was more before it */
-    atomic_bool cancelled; /* by any thread */
-    bool is_told;          /* it said how it ended: with `told`, and `status` */
+    bool log_is_cut;       /* the beginning is missing */
+    atomic_bool cancelled; /* set by any thread */
+    bool is_told;          /* the worker reported its end: `told` and `status` */
     kiln_code told;
     bool ended;
     kiln_status status;
@@ -69,7 +69,7 @@ static bool is_there(const char *folder, const char *rest, char out_path[PATH_MA
     return size < PATH_MAX && access(out_path, X_OK) == 0;
 }
 
-/* Where the program is; one that is found on PATH alone is left to that. */
+/* Finds the program; a program found only on PATH is not resolved. */
 static kiln_status find_program(const char *programs, char out_path[PATH_MAX]) {
     char folder[PATH_MAX];
     if (programs) {
@@ -103,7 +103,7 @@ static kiln_status start_program(kiln_request *r, int socket) {
     return st;
 }
 
-/* Everything of a request fits into the socket's buffer many times. */
+/* A request is far smaller than the socket's buffer. */
 static kiln_status send_request(const kiln_request *r) {
     kiln_frame_request request = {.version = KILN_VERSION,
                                   .what = r->options.what,
@@ -119,7 +119,7 @@ static kiln_status send_request(const kiln_request *r) {
     for (size_t done = 0; !st && done < bytes.size;) {
         const ssize_t n = send(r->socket, bytes.data + done, bytes.size - done, MSG_NOSIGNAL);
         if (n < 0 && errno == EINTR) continue;
-        if (n < 0 && errno == EPIPE) break; /* it has died: hearing finds out how */
+        if (n < 0 && errno == EPIPE) break; /* it has died: reading finds the reason */
         if (n < 0) st = KILN_ERROR(INTERNAL, "sending the request: %s", strerror(errno));
         if (n > 0) done += (size_t)n;
     }
@@ -147,7 +147,7 @@ static kiln_status start(kiln_request *r) {
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
         return KILN_ERROR(RESOURCE_EXHAUSTED, "no socket can be had: %s", strerror(errno));
     r->socket = ends[0];
-    const int above = fcntl(ends[1], F_DUPFD_CLOEXEC, 3); /* in a host without standard input */
+    const int above = fcntl(ends[1], F_DUPFD_CLOEXEC, 3); /* the host has no standard input */
     close(ends[1]);
     if (above < 0)
         return KILN_ERROR(RESOURCE_EXHAUSTED, "no descriptor can be had: %s", strerror(errno));
@@ -193,11 +193,11 @@ void kiln_request_free(kiln_request *r) {
 
 void kiln_request_cancel(kiln_request *r) {
     atomic_store(&r->cancelled, true);
-    /* Nobody is there any more, or it has not taken a thousand of them yet: nothing is lost. */
+    /* The worker is gone, or has a thousand unread bytes: the failure can be ignored. */
     (void)!send(r->socket, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* ---- what is heard --------------------------------------------------------------------------- */
+/* ---- events --------------------------------------------------------------------------- */
 
 static kiln_request_task *find_task(kiln_request *r, const char *key) {
     for (uint32_t i = 0; i < r->task_count; i++)
@@ -205,7 +205,7 @@ static kiln_request_task *find_task(kiln_request *r, const char *key) {
     return NULL;
 }
 
-/* NULL: no memory for it. */
+/* NULL: not enough memory. */
 static char *copy_of(const char *text) {
     const size_t size = strlen(text) + 1;
     char *copy = kiln_try_alloc(size);
@@ -292,7 +292,7 @@ static kiln_status take_event(kiln_request *r, const kiln_frame_event *e) {
     return st;
 }
 
-/* Handles the whole frames that are there. */
+/* Handles all complete frames. */
 static kiln_status take_frames(kiln_request *r) {
     kiln_str rest = kiln_strbuf_view(&r->heard);
     kiln_status st = KILN_OK;
@@ -312,7 +312,7 @@ static kiln_status take_frames(kiln_request *r) {
     return st;
 }
 
-/* Keeps the last bytes of what is logged. */
+/* Keeps the last bytes of the log. */
 static void keep_log(kiln_request *r, const char *bytes, size_t size) {
     const size_t taken = KILN_MIN(size, LOG_MAX), kept = KILN_MIN(r->log_size, LOG_MAX - taken);
     r->log_is_cut |= taken < size || kept < r->log_size;
@@ -331,7 +331,7 @@ static void hear_log(kiln_request *r) {
     r->child.error_fd = -1;
 }
 
-/* What was logged as text of an error: lines after the first begin with two spaces. */
+/* The log as text of an error: lines after the first begin with two spaces. */
 static const char *log_text(const kiln_request *r, char out_text[2 * LOG_MAX]) {
     kiln_str rest = {r->log, r->log_size};
     size_t at = 0;
@@ -348,7 +348,7 @@ static const char *log_text(const kiln_request *r, char out_text[2 * LOG_MAX]) {
     return at ? out_text : "it left no message";
 }
 
-/* Of a worker that did not say how it ended, or ended otherwise. */
+/* The error for a worker that did not report its end, or ended in another way. */
 static kiln_status how_it_died(const kiln_request *r, kiln_child_exit how) {
     char text[2 * LOG_MAX];
     const char *said = log_text(r, text);
@@ -366,12 +366,14 @@ static void end(kiln_request *r) {
     const int expected = r->is_told ? kiln_code_exit(r->told) : -1;
     hear_log(r);
     r->ended = true;
-    if (r->is_told && (how.code == expected || how.code == 0)) return; /* 0: a host that reaps */
+    if (r->is_told && (how.code == expected || how.code == 0))
+        return; /* 0: the host itself reaped
+                 * the child */
     kiln_status_free(r->status);
     r->status = how_it_died(r, how);
 }
 
-/* Takes in what there is. False: nothing, for now. */
+/* Reads the available bytes. False: none at the moment. */
 static bool hear(kiln_request *r) {
     char bytes[READ_BYTES];
     ssize_t n;
@@ -388,7 +390,7 @@ static bool hear(kiln_request *r) {
             st = KILN_ERROR(RESOURCE_EXHAUSTED, NO_MEMORY);
         }
     }
-    if (st) { /* it is no worker, or this process cannot hear it */
+    if (st) { /* it is no worker, or this process cannot read from it */
         kiln_child_destroy(&r->child);
         kiln_status_free(r->status);
         r->ended = true;

@@ -6,12 +6,12 @@
 #include "vta/csim.h"
 #include "vta/field.h"
 
-/* Cycles of a step of GEMM in which it does not add up products: micro-op, tiles, products, the new
+/* Cycles of a step of GEMM without the sum of products: micro-op, tiles, products, the new
  * accumulator, and its write. */
 #define GEMM_STAGES 5u
 /* Memories of accumulators where compute and the ALU are two engines. */
 #define QUARTERS 4u
-/* What fetch has to know of an instruction to choose its engine stands in its first bits. */
+/* Fetch chooses the engine of an instruction by its first bits. */
 #define CHOOSING_BITS 16u
 
 typedef struct named {
@@ -29,7 +29,7 @@ static uint32_t lanes_of(const kiln_vta_config *c, kiln_vta_memory memory) {
     return larger(1, c->bus_bits / 8 / kiln_vta_tile_bytes(c, memory));
 }
 
-/* Over all memories: the most tiles of one, bytes of one, and bytes of a tile. */
+/* The maximum over all memories: of tiles, bytes, or bytes of a tile. */
 static uint32_t most_of(const uint32_t of[KILN_VTA_MEMORY_COUNT]) {
     uint32_t most = 1;
     for (uint32_t i = 0; i < KILN_VTA_MEMORY_COUNT; i++) most = larger(most, of[i]);
@@ -53,8 +53,8 @@ static uint32_t tree_of(const kiln_vta_config *c) {
     return smaller(kiln_log2(c->block_in), c->pipeline - GEMM_STAGES);
 }
 
-/* Beats that an engine has room for: of its bursts that are on their way, or of two of the longest
- * and what comes in the time of memory. */
+/* Beats that an engine has room for: those of its bursts in flight, or two of the longest bursts
+ * and the beats of one latency. */
 static uint32_t read_beats_of(const kiln_vta_config *c) {
     uint32_t beats = 2 * KILN_VTA_BURST_BEATS;
     while (beats < c->latency + KILN_VTA_BURST_BEATS) beats *= 2;
@@ -106,7 +106,7 @@ static void print_range(const char *prefix, const char *name, uint32_t low, uint
         kiln_strbuf_printf(out, " %u:%u\n", low + bits - 1, low);
 }
 
-/* Where fields of instructions stand, of 128 bits. */
+/* Positions of fields in instructions of 128 bits. */
 static void print_fields(const kiln_vta_sizes *sizes, kiln_strbuf *out) {
     static const uint32_t opcodes[] = {KILN_VTA_FINISH, KILN_VTA_LOAD, KILN_VTA_GEMM, KILN_VTA_ALU};
     kiln_vta_field table[KILN_VTA_FIELDS_MAX];
@@ -190,7 +190,7 @@ kiln_status kiln_vta_rtl_params_print(const kiln_vta_config *config, uint32_t lu
         {"REQUESTS", c->requests},
         {"READ_BEATS", read_beats_of(c)},
         {"COMMANDS", c->commands},
-        /* Parts in which fetch hands over an instruction. */
+        /* Parts in which fetch issues an instruction. */
         {"HANDED_PARTS", c->commands ? 1 : larger(1, 128 / c->bus_bits)},
         {"TOKENS", c->tokens},
         {"FIRST", kiln_vta_config_has(c, KILN_VTA_FIRST)},

@@ -19,9 +19,10 @@ typedef struct making {
     uint32_t in_rows, in_columns;               /* of a part's inputs */
     uint32_t places;                            /* for inputs and weights of steps */
     uint32_t inp_tiles, wgt_tiles;              /* of a place */
-    uint32_t acc_places, acc_stride, acc_tiles; /* for results; to the next; of a place */
+    uint32_t acc_places, acc_stride, acc_tiles; /* places for results; distance of places; tiles of
+                                                 * a place */
     uint32_t inp_there[KILN_VTA_CONV_PLACES_MAX][3],
-        wgt_there[KILN_VTA_CONV_PLACES_MAX][2]; /* what is loaded */
+        wgt_there[KILN_VTA_CONV_PLACES_MAX][2]; /* weights that are loaded */
     kiln_status status;
 } making;
 
@@ -66,7 +67,7 @@ static void wait_for(making *m, kiln_vta_engine engine, kiln_vta_engine on) {
     did(m, kiln_vta_builder_wait(m->b, engine, on));
 }
 
-/* Rows or columns of the input that a part needs, those outside of it as zeros. */
+/* Rows or columns of the input that a part needs; those outside of the input are zeros. */
 static kiln_vta_copy_dim window(const making *m, uint32_t first, uint32_t count, uint32_t size,
                                 uint32_t stride, uint32_t *out_first) {
     const uint32_t from = first * m->conv->stride, padding = m->conv->padding;
@@ -136,8 +137,8 @@ static kiln_vta_nest all_results(const making *m, uint32_t acc_place) {
 
 static bool has_engine(const making *m) { return m->alu == KILN_VTA_ENGINE_ALU; }
 
-/* Where the ALU is an engine, compute hears from it that a part of the accumulators is stored. With
- * a place for results more than threads that goes with the operations of another part, and the
+/* If the ALU is an engine, it tells compute that a part of the accumulators is stored. With more
+ * places for results than threads that signal is sent with the operations of another part, and the
  * next sums begin during those. */
 static bool relays_with_operations(const making *m) { return m->acc_places > m->cut->threads; }
 
@@ -170,7 +171,7 @@ static void end_part(making *m, uint32_t acc_place, const part *p) {
         {KILN_VTA_ALU_SHR, true, 6},
         {KILN_VTA_ALU_MAX, true, 0},
         {KILN_VTA_ALU_MIN, true, 127}};
-    /* A store that saturates does the last one. */
+    /* A saturating store does the last operation. */
     const uint32_t operations = KILN_VTA_CONV_OPERATIONS - (m->saturates ? 1 : 0);
     const uint32_t positions = m->cut->rows * m->cut->columns;
     const kiln_vta_nest with_bias = {
@@ -239,12 +240,12 @@ static void add_buffers(making *m) {
     did(m, kiln_vta_builder_copy(m->b, &copy));
 }
 
-/* A step's loads wait for the step so many before it. */
+/* The number of steps between a step and the earlier one that its loads wait for. */
 static uint32_t lag_of(const kiln_vta_conv_cut *cut) {
     return KILN_MIN(cut->inp_places, cut->wgt_places);
 }
 
-/* All memory is free. */
+/* Signals that all memory is free. */
 static void signal_free(making *m) {
     memset(m->inp_there, 255, sizeof m->inp_there);
     memset(m->wgt_there, 255, sizeof m->wgt_there);
@@ -268,9 +269,8 @@ static void add_parts_together(making *m, uint32_t parts) {
                 const part p = part_of(m, first + t);
                 if (first + t < parts)
                     step(m, t, s, &p, in);
-                else if (s <
-                         lag_of(
-                             m->cut)) /* it has no part any more, and its token is the next one */
+                else if (s < lag_of(m->cut)) /* the thread has no part left, and its token is the
+                                              * next one */
                     wait_for(m, KILN_VTA_ENGINE_LOAD, KILN_VTA_ENGINE_COMPUTE);
             }
         for (uint32_t t = 0; t < threads && first + t < parts; t++) {

@@ -7,7 +7,7 @@
 #include "base/integer.h"
 #include "base/vec.h"
 
-/* Cycles of an instruction beside its work: it is taken, takes tokens and gives them. */
+/* Cycles of an instruction in addition to its work: to take it, to take and to give tokens. */
 #define TAKE_CYCLES 3.0
 
 static double positions_of(const kiln_vta_conv *c) {
@@ -49,15 +49,16 @@ kiln_vta_bound kiln_vta_conv_bound(const kiln_vta_config *config, const kiln_vta
 
 /* ---- estimates ---- */
 
-/* More steps are never the best cut, and an estimate takes time for each. */
+/* More steps are never best, and an estimate takes time for each. */
 #define STEPS_MAX 4096u
 
-/* What a cut's parts and steps cost, in cycles. */
+/* Costs of a cut's parts and steps, in cycles. */
 typedef struct costs {
     uint32_t parts, outs, steps;               /* steps of a part */
-    double inp, wgt, out;                      /* of a channel, to move what a step or part needs */
-    double inp_engine, wgt_engine, out_engine; /* of the engine beside that: each instruction waits
-                                                  for its last beat */
+    double inp, wgt, out;                      /* of a channel, to move the data of a step or
+                                                * part */
+    double inp_engine, wgt_engine, out_engine; /* of the engine in addition: each instruction waits
+                                                * for its last beat */
     double gemm, reset, alu;
 } costs;
 
@@ -107,7 +108,7 @@ static bool costs_of(const kiln_vta_config *config, const kiln_vta_conv *conv,
     return true;
 }
 
-/* The part and the step of it that step `number` of all belongs to. */
+/* The part, and the step in it, of step `number` of all. */
 static void step_of(const costs *c, const kiln_vta_conv_cut *cut, uint32_t number,
                     uint32_t *out_part, uint32_t *out_step) {
     if (cut->in_turn) {
@@ -126,7 +127,7 @@ static void step_of(const costs *c, const kiln_vta_conv_cut *cut, uint32_t numbe
 typedef struct clocks {
     double load, compute, alu, store, channel; /* when each is free */
     double ready[STEPS_MAX], used[STEPS_MAX];  /* a step's loads and its sums are done */
-    double stored[STEPS_MAX];                  /* a part is */
+    double stored[STEPS_MAX];                  /* a part is stored */
     uint32_t inp_there[KILN_VTA_CONV_PLACES_MAX], wgt_there[KILN_VTA_CONV_PLACES_MAX];
 } clocks;
 
@@ -180,28 +181,28 @@ double kiln_vta_cut_estimate(const kiln_vta_config *config, const kiln_vta_conv 
         if (step + 1 < c.steps) continue;
         double *alu = engine ? &t.alu : &t.compute;
         *alu = fmax(*alu, t.used[s]) + c.alu;
-        /* Where loads and stores share no channel, a store waits for none. */
+        /* If loads and stores share no channel, a store does not wait for loads. */
         t.stored[part] =
             move(&t.store, config->channels > 2 ? NULL : &t.channel, *alu, c.out, c.out_engine);
     }
     return t.store;
 }
 
-/* ---- the least that a cut takes ---- */
+/* ---- a lower bound for a cut ---- */
 
-/* How often the inputs or weights of a step are loaded, of all parts, at least. There are `count`
- * of them: one part after the other has the next in turn (`is_inner`), or parts with the same ones
- * follow each other. */
+/* A lower bound for the loads of a step's inputs or weights over all parts. There are `count`
+ * different ones: consecutive parts use different ones in turn (`is_inner`), or parts with the same
+ * ones follow each other. */
 static double loads_of(const costs *c, const kiln_vta_conv_cut *cut, uint32_t places, bool is_inner,
                        uint32_t count) {
     const uint32_t round = cut->in_turn ? c->steps : cut->threads * c->steps;
-    const uint32_t apart = places / c->steps; /* parts, from one that uses a place to the next */
-    double loads = c->parts;                  /* where a place meets another step next */
+    const uint32_t apart = places / c->steps; /* distance in parts of two uses of a place */
+    double loads = c->parts;                  /* a place is used by another step next */
     if (places % round == 0 && !is_inner)
         loads = (double)count * KILN_MIN(apart, c->parts / count);
     else if (places % round == 0 && apart % count == 0)
         loads = KILN_MIN(apart, c->parts);
-    /* The last parts may be fewer than threads, and then meet other places. */
+    /* The last parts may be fewer than threads, and then use other places. */
     return cut->in_turn ? loads : loads - c->parts % cut->threads;
 }
 
@@ -231,7 +232,7 @@ double kiln_vta_cut_least(const kiln_vta_config *config, const kiln_vta_conv *co
 
 /* ---- the search ---- */
 
-/* A cut with the least that it takes, or where it is known with its estimate. */
+/* A cut with its lower bound, or with its estimate once that is known. */
 typedef struct ranked_cut {
     kiln_vta_conv_cut cut;
     double cycles;
@@ -252,8 +253,8 @@ static void sift_down(cut_heap *heap, uint32_t index) {
     at[index] = one;
 }
 
-/* Takes the cut with the best estimate; false: there is none. Only cuts that take less at least
- * than it does are estimated. */
+/* Takes the cut with the best estimate; false: there is none. Only cuts whose lower bound is below
+ * it are estimated. */
 static bool take_best(const kiln_vta_config *config, const kiln_vta_conv *conv, cut_heap *heap,
                       kiln_vta_cut_time *out_best) {
     while (heap->count) {
@@ -278,7 +279,7 @@ static void consider(const kiln_vta_config *config, const kiln_vta_conv *conv,
 }
 
 /* Both orders of parts and of threads, and places for a step of each thread, for all steps of a
- * part, or for those of each thread's part. One thread has one place: it hides nothing. */
+ * part, or for those of each thread's part. One thread has one place, as nothing overlaps. */
 static void consider_orders(const kiln_vta_config *config, const kiln_vta_conv *conv,
                             kiln_vta_conv_cut cut, cut_heap *heap) {
     const uint32_t steps = conv->in / cut.in;
@@ -330,7 +331,7 @@ static bool simulate(const kiln_vta_config *config, const kiln_vta_conv *conv, k
         kiln_status_free(st);
         return false;
     }
-    KILN_CHECK(stream.program_count == 1); /* nothing limits its length */
+    KILN_CHECK(stream.program_count == 1); /* its length is not limited */
     const kiln_vta_program *p = stream.program;
     KILN_CHECK(kiln_vta_csim_run(p, NULL, 0, &options, arena, &time->timing, &fault));
     time->instructions = p->instruction_count;

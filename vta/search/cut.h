@@ -1,17 +1,18 @@
-/* Which cut of a convolution a machine runs in the fewest cycles, and what no cut can beat. For
- * searches of hardware and benchmarks, until a machine is tuned by the compiler. */
+/* Finds the cut of a convolution that a machine runs in the fewest cycles, and lower bounds for all
+ * cuts. For searches of hardware and benchmarks, until a machine is tuned by the compiler. */
 #ifndef KILN_VTA_SEARCH_CUT_H
 #define KILN_VTA_SEARCH_CUT_H
 
 #include "vta/csim.h"
 #include "vta/search/conv.h"
 
-/* Cycles that any schedule of a convolution needs at least; all: the largest of what applies. */
+/* Lower bounds in cycles for any schedule of a convolution; `all`: the largest that applies. */
 typedef struct kiln_vta_bound {
     double gemm;    /* a step of each tile of sums, inputs and weights */
-    double compute; /* what the compute engine does: gemm and the passes over results, or the longer
-                       of both where the ALU is an engine of its own */
-    double memory;  /* every byte of inputs, weights and results moved once, as channels share it */
+    double compute; /* work of the compute engine: gemm and the passes over results, or the longer
+                     * of both if the ALU is a separate engine */
+    double memory;  /* every byte of inputs, weights and results moved once, divided among
+                     * channels */
     double all;
 } kiln_vta_bound;
 
@@ -25,11 +26,12 @@ typedef struct kiln_vta_cut_time {
 } kiln_vta_cut_time;
 
 kiln_vta_bound kiln_vta_conv_bound(const kiln_vta_config *config, const kiln_vta_conv *conv);
-/* Cycles that the cut takes, without a stream: what engines and channels do, and what of it does
- * not overlap. Infinite where the cut does not fit into the machine. */
+/* Estimated cycles of the cut, without a stream, from the work of engines and channels and its
+ * overlap. Infinite if the cut does not fit into the machine. */
 double kiln_vta_cut_estimate(const kiln_vta_config *config, const kiln_vta_conv *conv,
                              const kiln_vta_conv_cut *cut);
-/* No more than the estimate, and without its steps: what each engine and the channel do at least.
+/* A lower bound of the estimate, without its steps, from the least work of each engine and the
+ * channel.
  */
 double kiln_vta_cut_least(const kiln_vta_config *config, const kiln_vta_conv *conv,
                           const kiln_vta_conv_cut *cut);

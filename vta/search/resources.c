@@ -9,7 +9,7 @@
 /* Memories and their mapping are those of vta/rtl; params.c has the numbers that both take. */
 #define QUARTERS 4u
 #define READ_BEATS_LEAST 512u /* of an engine's queue of beats, vta_reader.v */
-/* Of LUTs and flip-flops: the model is off by up to a tenth. */
+/* Of LUTs and flip-flops, because the model's error is up to a tenth. */
 #define FIT_SHARE 0.9
 #define READERS 2u /* load and compute; fetch has its queue in LUTs */
 
@@ -64,8 +64,8 @@ typedef struct memory_use {
 
 static uint32_t parts(uint32_t whole, uint32_t part) { return (whole + part - 1) / part; }
 
-/* Halves of a RAMB36: they are 36 bits wide and 512 deep, or half as wide and twice as deep, down
- * to 9 bits; from 4 bits on without the ninth. Deeper memories are several. */
+/* Halves of a RAMB36: 36 bits wide and 512 deep, or half as wide and twice as deep, down to 9 bits;
+ * from 4 bits on without the ninth. Deeper memories need several. */
 static uint32_t bram18_of(uint32_t width, uint32_t depth) {
     if (depth <= 512) return parts(width, 36);
     if (depth <= 1024) return parts(width, 18);
@@ -75,8 +75,9 @@ static uint32_t bram18_of(uint32_t width, uint32_t depth) {
     return KILN_MIN(nines, fours);
 }
 
-/* Adds `count` memories. Yosys takes what costs it less: a RAM64M is 3 bits of 64, a RAM32M 6 of
- * 32, each of 4 LUTs at a cost of 8; half a RAMB36 costs 129 alone and 128.5 in a pair. */
+/* Adds `count` memories. Yosys takes the cheaper kind by its costs: a RAM64M is 3 bits of 64, a
+ * RAM32M 6 of 32, each of 4 LUTs at a cost of 8; half a RAMB36 costs 129 alone and 128.5 in a
+ * pair. */
 static void add(memory_use *use, uint32_t count, uint32_t width, uint32_t depth) {
     const uint32_t bram18 = bram18_of(width, depth);
     const uint32_t ram = depth <= 32 ? parts(width, 6) : parts(width, 3) * parts(depth, 64);

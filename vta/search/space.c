@@ -7,8 +7,8 @@
 
 #define FEATURE(NAME) (1u << KILN_VTA_##NAME)
 
-/* What configurations are made of; memories are bytes as powers of two. Never MUL: no layer here
- * needs it, and its multipliers are as many as GEMM's. */
+/* Values for configurations; memories are bytes as powers of two. Never MUL: no layer here needs
+ * it, and it needs as many multipliers as GEMM. */
 static const uint32_t batch_table[] = {1, 2, 4}, block_table[] = {8, 16, 32, 64},
                       alu_table[] = {4, 8, 16, 32}, alu_cycles_table[] = {1, 2},
                       pipeline_table[] = {11, 13, 16, 20},
@@ -19,13 +19,13 @@ static const uint32_t batch_table[] = {1, 2, 4}, block_table[] = {8, 16, 32, 64}
                                          FEATURE(FIRST) | FEATURE(CHAIN) | FEATURE(ENGINE)},
                       uop_table[] = {11, 13, 15}, inp_table[] = {13, 14, 15, 16, 17},
                       wgt_table[] = {15, 16, 17, 18, 19}, acc_table[] = {14, 15, 16, 17, 18};
-/* Multiply-adds a cycle: less is never the best of a chip of this size. */
+/* Multiply-adds a cycle: fewer are never best on a chip of this size. */
 #define PEAK_LEAST 64u
 #define PEAK_MOST 1024u
 #define SPLITS                                                                                 \
     (KILN_ARRAY_COUNT(uop_table) * KILN_ARRAY_COUNT(inp_table) * KILN_ARRAY_COUNT(wgt_table) * \
      KILN_ARRAY_COUNT(acc_table))
-/* A digit of a number that says which of several things are chosen; the rest is left. */
+/* Chooses an entry by one digit of `number`, and leaves the other digits. */
 #define CHOOSE(number, table) choose(number, table, KILN_ARRAY_COUNT(table))
 
 static uint32_t choose(uint64_t *number, const uint32_t *table, uint32_t count) {
@@ -36,8 +36,8 @@ static uint32_t choose(uint64_t *number, const uint32_t *table, uint32_t count) 
 
 /* ---- bounds ---- */
 
-/* Beats to load inputs and weights where the memories force some to come again: parts of the
- * weights stay and inputs come again, or the other way round, or both do for parts of results. */
+/* Beats to load inputs and weights where the memories force reloads: parts of the weights stay and
+ * inputs are reloaded, or the reverse, or both are reloaded for parts of results. */
 static double load_beats(const kiln_vta_config *config, const kiln_vta_conv *conv) {
     const kiln_vta_sizes s = kiln_vta_sizes_of(config);
     const double beat = config->bus_bits / 8.0, taps = (double)conv->kernel * conv->kernel;
@@ -57,7 +57,7 @@ static double load_beats(const kiln_vta_config *config, const kiln_vta_conv *con
     return least;
 }
 
-/* Of one layer, for as many images as the machine runs at once. */
+/* The bound of one layer, for as many images as the machine runs at once. */
 static double layer_bound(const kiln_vta_config *config, const kiln_vta_conv *conv) {
     const kiln_vta_bound b = kiln_vta_conv_bound(config, conv);
     const double written =
@@ -88,7 +88,7 @@ static bool covers(const kiln_vta_config *a, const kiln_vta_config *b) {
            a->acc_log >= b->acc_log;
 }
 
-/* Adds a machine to those from `begin` on, which differ from it in their memories alone, unless one
+/* Adds a machine to those from `begin` on, which differ from it only in their memories, unless one
  * of them covers it. */
 static void add_machine(kiln_vta_machines *machines, uint32_t begin,
                         const kiln_vta_machine *machine) {
@@ -102,7 +102,7 @@ static void add_machine(kiln_vta_machines *machines, uint32_t begin,
     kiln_vec_push(machines, *machine);
 }
 
-/* Whether instructions have bits for it, and vta/rtl can build it. */
+/* Whether the instructions have enough bits, and vta/rtl can build the machine. */
 static bool is_legal(const kiln_vta_machine *machine) {
     kiln_strbuf text = {0}, params = {0};
     kiln_vta_config same;
@@ -139,9 +139,9 @@ static int by_bound(const void *a, const void *b) {
     return (x->bound_ms > y->bound_ms) - (x->bound_ms < y->bound_ms);
 }
 
-/* Bytes come into accumulators as products with an identity where tiles are square, or need their
- * feature. The least pipeline with which the clock may be had; false: none, or what is chosen does
- * not go together. */
+/* Bytes get into accumulators as products with an identity if tiles are square, else by their
+ * feature. Chooses the shortest pipeline that reaches the clock; false: none, or the choices
+ * conflict. */
 static bool choose_rest(const kiln_vta_wanted *wanted, kiln_vta_machine *m) {
     kiln_vta_config *c = &m->config;
     if (wanted->adds_bytes && c->block_in != c->block_out) c->features |= FEATURE(BYTES);
@@ -164,7 +164,7 @@ uint64_t kiln_vta_space_enumerate(const kiln_vta_wanted *wanted, kiln_vta_machin
         uint64_t number = choice;
         kiln_vta_machine m = {0};
         kiln_vta_config *c = &m.config;
-        if (kiln_vta_config_parse(KILN_STR("pynq"), c)) return 0; /* the presets are right */
+        if (kiln_vta_config_parse(KILN_STR("pynq"), c)) return 0; /* presets are valid */
         c->batch = CHOOSE(&number, batch_table);
         c->block_in = CHOOSE(&number, block_table);
         c->block_out = CHOOSE(&number, block_table);
@@ -187,7 +187,7 @@ uint64_t kiln_vta_space_enumerate(const kiln_vta_wanted *wanted, kiln_vta_machin
 
 /* Dynamic energy of an operation in pJ: 8-bit multiply and 32-bit add, and a byte of main memory
  * (Horowitz, ISSCC 2014, 45 nm, DRAM at the middle of its range). For comparing machines, not for
- * boards: FPGAs take several times as much, and what leaks is left out. */
+ * boards: FPGAs take several times as much, and leakage is left out. */
 #define MULTIPLY_ADD_PJ 0.3
 #define BYTE_PJ 250.0
 

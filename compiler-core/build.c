@@ -23,7 +23,7 @@ static bool has_parallel(const kiln_program *p, kiln_stmt stmt) {
 
 static kiln_str copy_str(kiln_arena *arena, kiln_str s) { return kiln_str_copy(arena, s); }
 
-/* An argument that neither program touches (an empty tensor) is described by the scheduled one. */
+/* An argument that neither program uses (an empty tensor) is described by the scheduled one. */
 static void fill_args(const kiln_program *scheduled, const kiln_lowered *lowered, kiln_arena *arena,
                       kiln_manifest *m) {
     m->arg_count = lowered->arg_count;
@@ -63,8 +63,8 @@ static kiln_status add_scratch(uint64_t bytes, kiln_manifest *m) {
     return KILN_OK;
 }
 
-/* Which of the manifest's arguments a launch takes. Manifests know no launch without arguments: it
- * gets one that it does not touch. */
+/* The manifest's arguments of a launch. Manifests have no launch without arguments: such a launch
+ * gets an unused one. */
 static void fill_launch_args(const kiln_lowered *lowered, const kiln_launch *launch, bool prepares,
                              kiln_arena *arena, kiln_manifest_launch *out) {
     uint32_t *arg = KILN_ARENA_ARRAY(arena, uint32_t, launch->arg_count + 2);
@@ -97,7 +97,7 @@ static uint32_t add_launches(const kiln_lowered *lowered, const kiln_launches *f
     return from->count;
 }
 
-/* What lowering says about launches; kernels of processors have none. */
+/* Copies the launches from lowering; kernels of processors have none. */
 static kiln_status fill_launches(const kiln_lowered *lowered, kiln_arena *arena, kiln_manifest *m) {
     const kiln_launches *prepare = &lowered->prepare_launches, *run = &lowered->run_launches;
     const uint64_t scratch = KILN_MAX(prepare->scratch_bytes, run->scratch_bytes);
@@ -144,7 +144,7 @@ static kiln_status compile(const kiln_program *scheduled, const kiln_target *tar
     return fill_launches(&lowered, arena, m);
 }
 
-/* What the manifest says where the task is not computed in its direct form. */
+/* Fields of the manifest for a task that is not computed in its direct form. */
 static void describe_algorithm(const kiln_program *te, kiln_algorithm algorithm,
                                kiln_arena *scratch, kiln_manifest *m) {
     m->algorithm = kiln_str_from(kiln_algorithm_name(algorithm));
@@ -219,9 +219,8 @@ kiln_status kiln_build_c(const kiln_program *te, kiln_str task_key, const kiln_t
     return build_trace(te, task_key, trace, target, &options, arena, out_artefact);
 }
 
-/* Lanes over outputs, nothing else: every sum keeps the order that the expression gives it. Serial
- * sums of a real layer would take seconds instead of a few hundredths. What a block does not allow
- * is left out. */
+/* Vectorises over outputs only: every sum keeps the order of the expression. Serial sums of a real
+ * layer would take seconds instead of a few hundredths. Skipped where a block does not allow it. */
 static void vectorize_sums(kiln_program *p, kiln_block block) {
     kiln_loops around = kiln_block_loops(p, block);
     const kiln_stmt *loop = around.loop;
@@ -241,7 +240,7 @@ static void vectorize_sums(kiln_program *p, kiln_block block) {
     kiln_status st = kiln_prim_apply(p, KILN_PRIM_REORDER, &order);
     if (!st) st = kiln_prim_apply(p, KILN_PRIM_DECOMPOSE_REDUCTION, &decompose);
     if (!st) st = kiln_prim_apply(p, KILN_PRIM_VECTORIZE, &lanes);
-    kiln_status_free(st); /* then it is slower */
+    kiln_status_free(st); /* the block stays scalar, and slower */
 }
 
 kiln_status kiln_build_reference(const kiln_program *te, kiln_str task_key,

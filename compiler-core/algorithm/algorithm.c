@@ -97,7 +97,7 @@ kiln_program *kiln_algorithm_apply(kiln_algorithm algorithm, const kiln_program 
 
 typedef struct inputs {
     const bool *is_constant; /* per buffer */
-    bool others;             /* loads of what changes from run to run */
+    bool others;             /* loads of values that change from run to run */
 } inputs;
 
 static void look_at_load(kiln_program *p, kiln_expr load, void *context) {
@@ -105,7 +105,7 @@ static void look_at_load(kiln_program *p, kiln_expr load, void *context) {
     in->others |= !in->is_constant[kiln_expr_get(p, load)->payload.id];
 }
 
-/* Removes every block but the reductions that run each time. */
+/* Removes every block except the reductions that run each time. */
 static void keep_reductions(kiln_program *p) {
     bool *is_constant = KILN_ARENA_ARRAY(p->arena, bool, p->buffer.count);
     for (kiln_buffer b = 1; b < p->buffer.count; b++)
@@ -118,8 +118,8 @@ static void keep_reductions(kiln_program *p) {
     }
 }
 
-/* A reduction that is no sum of products is counted as if it were one: two operations a point. The
- * peak is that of multiply-adds, beside which processors add and compare in units of their own. */
+/* A reduction that is no sum of products is counted like one: two operations a point. The peak is
+ * that of multiply-adds; processors add and compare in other units. */
 static void count_as_products(kiln_program *p, double *flops) {
     for (kiln_block b = 1; b < p->block.count; b++) {
         kiln_pattern pattern;
@@ -143,7 +143,8 @@ double kiln_algorithm_executed_flops(kiln_algorithm algorithm, const kiln_progra
     return flops;
 }
 
-/* Instructions that multiply bf16 take two where others take one float; of f16 (FMLAL) one. */
+/* Instructions that multiply bf16 take two elements in place of one float; those on f16 (FMLAL)
+ * take one. */
 static double products_at_once(kiln_algorithm algorithm) {
     return kiln_algorithm_rounds_both(algorithm) &&
                    kiln_algorithm_precision(algorithm) == KILN_PRECISION_BF16

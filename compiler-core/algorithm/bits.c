@@ -1,4 +1,4 @@
-/* Sums of products of integers that have few bits, by the bits themselves.
+/* Sums of products of integers of few bits, computed bit by bit.
  *
  *     x = low + sum 2^i x_i,  w = sum c_j w_j        x_i, w_j: 0 or 1, in words of 32 channels
  *     sum x * w = low * sum w + sum 2^i c_j popcount(x_i and w_j)
@@ -8,9 +8,8 @@
  *
  *     sum x_i * (2 w_j - 1) = popcount(w_j) - popcount(x_i xor w_j)
  *
- * so that nothing but a constant of the weights is added. Exact, as integers wrap. Channels that
- * fill up the last word have bits of 0. Weights are packed when they are loaded, the data once in
- * front of the sum.
+ * so that only a constant of the weights is added. Exact, as integers wrap. Channels that pad the
+ * last word have bits of 0. Weights are packed when they are loaded, the data once before the sum.
  *
  * Source: Cowan, Moreau, Chen, Bornholt, Ceze, Automatic Generation of High-Performance Quantized
  * Machine Learning Kernels (CGO 2020); Umuroglu and Jahre, Streamlined Deployment for Quantized
@@ -43,8 +42,8 @@ typedef struct site {
 
 /* ---- finding a sum --------------------------------------------------------------------------- */
 
-/* Which integers `e` may be: of loads from arguments that have a range, through copies that pad
- * them. */
+/* The range of integers of `e`, a load from an argument with a range, possibly through copies that
+ * pad it. */
 static bool find_range(const kiln_program *p, kiln_expr e, int64_t *low, int64_t *high) {
     const kiln_expr_node *node = kiln_expr_get(p, e);
     int64_t other_low, other_high;
@@ -70,7 +69,7 @@ static bool find_range(const kiln_program *p, kiln_expr e, int64_t *low, int64_t
            find_range(p, p->block.data[made].value, low, high);
 }
 
-/* Bits that tell so many integers apart. */
+/* Bits needed for `count` different integers. */
 static uint32_t bits_of(int64_t count) {
     uint32_t bits = 1;
     while ((int64_t)1 << bits < count) bits++;
@@ -141,8 +140,8 @@ static kiln_expr operate(kiln_program *p, kiln_expr_op op, kiln_expr a, kiln_exp
 
 static int64_t words_of(int64_t channels) { return (channels + WORD - 1) / WORD; }
 
-/* The bits of a byte whose lowest one in use is bit `first` after `base` was taken off, in words
- * along dimension `dim`, planes innermost. */
+/* Packs the bits of bytes, from bit `first` on after subtracting `base`, into words along dimension
+ * `dim`, planes innermost. */
 static kiln_buffer pack(kiln_program *p, const site *s, kiln_buffer from, const char *suffix,
                         uint32_t dim, uint32_t planes, int64_t base, uint32_t first) {
     kiln_shape shape = p->buffer.data[from].shape;
@@ -175,8 +174,8 @@ static kiln_buffer pack(kiln_program *p, const site *s, kiln_buffer from, const 
     return to;
 }
 
-/* What is added to the counts, from the weights' sums W over N weights. Planes of odd numbers add
- * up to sum 2^j popcount(w_j) = (W + (2^planes - 1) N) / 2, once for each plane of the data. */
+/* The offset added to the counts, from the weights' sums W over N weights. Planes of odd numbers
+ * add up to sum 2^j popcount(w_j) = (W + (2^planes - 1) N) / 2, once for each plane of the data. */
 static kiln_buffer make_offset(kiln_program *p, const site *s, kiln_buffer sums) {
     const kiln_shape shape = p->buffer.data[sums].shape;
     const int64_t count =
@@ -200,13 +199,13 @@ static kiln_buffer make_offset(kiln_program *p, const site *s, kiln_buffer sums)
     return to;
 }
 
-/* A reduce iterator over the planes of a factor; 0 where there is one alone. */
+/* A reduce iterator over the planes of a factor; 0 if there is only one. */
 static kiln_expr add_planes(kiln_program *p, const site *s, const char *name, uint32_t planes) {
     return planes > 1 ? kiln_block_add_iter(p, s->sum.block, name, planes, true)
                       : kiln_expr_index(p, 0);
 }
 
-/* The word of a factor instead of its byte. */
+/* Loads the word of a factor instead of its byte. */
 static kiln_expr load_word(kiln_program *p, kiln_expr load, kiln_buffer words, kiln_expr plane) {
     kiln_expr index[KILN_RANK_MAX];
     const uint32_t rank = kiln_expr_get(p, load)->operand_count;
@@ -215,7 +214,7 @@ static kiln_expr load_word(kiln_program *p, kiln_expr load, kiln_buffer words, k
     return kiln_expr_load(p, words, index, rank + 1);
 }
 
-/* The sum counts ones. */
+/* Makes the sum count ones. */
 static void count_ones(kiln_program *p, const site *s, kiln_buffer data, kiln_buffer weights) {
     kiln_expr of_data = add_planes(p, s, "px", s->data_planes),
               of_weights = add_planes(p, s, "pw", s->weight_planes);

@@ -4,8 +4,8 @@
  *
  *     sum x * w  =  sum (x - b) * w  +  b * sum w        b: 128 for u8, -128 for i8
  *
- * Exact, as integers wrap; steps that are added have weights of 0. The data are changed where they
- * are copied, for their padding or alone, and the weights once, when they are loaded. */
+ * Exact, as integers wrap; added steps have weights of 0. The data are converted in the copy for
+ * their padding, or in a separate one, and the weights once, when they are loaded. */
 #include "base/macros.h"
 #include "compiler-core/algorithm/algorithm.h"
 #include "compiler-core/algorithm/steps.h"
@@ -21,14 +21,14 @@ typedef struct site {
     kiln_sum sum;
     int padded;                     /* reduce iterator that is no multiple of steps; -1: none */
     uint32_t data_dim, weights_dim; /* that it indexes; of the weights it alone */
-    int64_t stretch;                /* by which data_dim grows with it */
+    int64_t stretch;                /* factor of the iterator in data_dim */
 } site;
 
-/* What an algorithm makes of a sum. */
+/* The form that an algorithm gives a sum. */
 typedef struct form {
     kiln_dtype from, to; /* of the data */
-    int64_t by;          /* is taken off the data; 0: nothing */
-    bool taps;           /* are the steps that are padded */
+    int64_t by;          /* subtracted from the data; 0: nothing */
+    bool taps;           /* the padded steps are taps */
 } form;
 
 static bool is_wide(const form *f) { return f->to == KILN_I16; }
@@ -36,7 +36,7 @@ static int64_t steps_of(const form *f) { return is_wide(f) ? WIDE_STEPS : STEPS;
 
 /* ---- finding a sum --------------------------------------------------------------------------- */
 
-/* Channels. False: there are none. */
+/* Finds channels to pad. False: there are none. */
 static bool find_padded_channels(const kiln_program *p, site *s, const form *f) {
     const kiln_steps steps =
         kiln_steps_find(p, s->sum.block, s->sum.data, s->sum.weights, steps_of(f));
@@ -47,8 +47,8 @@ static bool find_padded_channels(const kiln_program *p, site *s, const form *f) 
     return steps.extent > 0;
 }
 
-/* The last reduce iterator that indexes a dimension of the weights alone, and slides along one of
- * the data. False: there is none. */
+/* Finds the last reduce iterator that alone indexes a dimension of the weights and slides along one
+ * of the data. False: there is none. */
 static bool find_padded_taps(kiln_program *p, site *s, const form *f) {
     bool found = false;
     for (uint32_t i = 0; i < p->block.data[s->sum.block].iter_count; i++) {
@@ -70,7 +70,7 @@ static bool find_padded_taps(kiln_program *p, site *s, const form *f) {
     return found;
 }
 
-/* Whether the sum has steps of the form's kind, or data that change alone. */
+/* Whether the sum has steps of the form's kind, or only its data change. */
 static bool find_padded(kiln_program *p, site *s, const form *f) {
     s->padded = -1;
     if (find_padded_channels(p, s, f)) return !f->taps;
@@ -86,7 +86,7 @@ static bool match(const kiln_program *p, kiln_block block, kiln_dtype data, site
 
 /* ---- building -------------------------------------------------------------------------------- */
 
-/* Those times `by`. */
+/* The sums of weights times `by`. */
 static kiln_buffer weigh(kiln_program *p, const site *s, kiln_buffer sums, int64_t by) {
     const kiln_shape shape = p->buffer.data[sums].shape;
     kiln_buffer to;
@@ -105,7 +105,7 @@ static int64_t padded_extent(const kiln_program *p, const site *s, const form *f
     return (extent + steps - 1) / steps * steps;
 }
 
-/* Weights in 16 bits where the form wants that, and with zeros for the steps that are added. */
+/* Weights in 16 bits if the form needs that, with zeros for the added steps. */
 static kiln_buffer make_weights(kiln_program *p, const site *s, const form *f) {
     const int64_t extent = kiln_loaded(p, s->sum.weights)->shape.dim[s->weights_dim];
     kiln_shape shape = kiln_loaded(p, s->sum.weights)->shape;
@@ -123,7 +123,7 @@ static kiln_buffer make_weights(kiln_program *p, const site *s, const form *f) {
     return to;
 }
 
-/* The data in the wanted type, x - by, and room for the steps that are added. */
+/* The data in the form's type, x - by, with room for the added steps. */
 static kiln_buffer make_data(kiln_program *p, const site *s, const form *f) {
     kiln_shape shape = kiln_loaded(p, s->sum.data)->shape;
     const int64_t extent = shape.dim[s->data_dim];
@@ -154,7 +154,7 @@ static kiln_expr read_instead(kiln_program *p, kiln_expr load, kiln_buffer buffe
     return kiln_expr_cast(p, KILN_I32, kiln_expr_load(p, buffer, index, rank));
 }
 
-/* The sum reads what was made for it. */
+/* Makes the sum read the converted weights and data. */
 static void read_made(kiln_program *p, const site *s, const form *f, kiln_buffer data,
                       kiln_buffer weights) {
     if (s->padded >= 0) {
@@ -185,7 +185,7 @@ static kiln_program *apply(const form *f, const kiln_program *te, kiln_arena *ar
     return p;
 }
 
-/* Of data of either sign, which it keeps. */
+/* For signed or unsigned data; the type stays. */
 static kiln_program *pad(bool taps, const kiln_program *te, kiln_arena *arena) {
     kiln_program *p = apply(&(form){KILN_U8, KILN_U8, 0, taps}, te, arena);
     return p ? p : apply(&(form){KILN_I8, KILN_I8, 0, taps}, te, arena);

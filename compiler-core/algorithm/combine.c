@@ -4,7 +4,7 @@
 kiln_expr kiln_combine(kiln_program *p, const double *coefficient, const kiln_expr *value,
                        int64_t count) {
     kiln_expr sum = 0;
-    for (int pass = 0; pass < 2; pass++) /* what is added first, so that nothing is negated */
+    for (int pass = 0; pass < 2; pass++) /* positive terms first, so that none is negated */
         for (int64_t i = 0; i < count; i++) {
             double c = coefficient[i];
             if (c == 0 || (c < 0) != pass) continue;

@@ -8,12 +8,12 @@
  *     t[m, n] = sum over k of x[m, k] * q[k, n]
  *     y[m, n] = t[m, n] * largest[n] / 32767
  *
- * A weight is off by half a step, 2^-16 of its channel's largest, whatever its own magnitude, so
+ * A weight has an error of half a step, 2^-16 of its channel's largest, for any magnitude, so
  * sum|a*b| bounds the error only where many products are summed up: the mean of |w| is a half of
- * the largest if weights are uniform, about a fifth if they are normal, and what t is off by stays
- * within 2^-13 of sum|a*b|. Where few weights of a channel are far beyond the others more is lost;
- * the check of whole networks on their own weights takes the row back there. Transformed weights
- * (winograd.c) become multiples alike. */
+ * the largest if weights are uniform, about a fifth if they are normal, and the error of t stays
+ * within 2^-13 of sum|a*b|. With a few much larger weights in a channel the error is larger; the
+ * check of whole networks on their own weights rejects the row then. Transformed weights
+ * (winograd.c) become multiples in the same way. */
 #include "compiler-core/algorithm/algorithm.h"
 #include "compiler-core/algorithm/combine.h"
 #include "compiler-core/algorithm/narrow.h"
@@ -23,7 +23,7 @@
 /* Fewer products than this say nothing about the mean of their magnitudes. */
 #define PRODUCTS_MIN 64
 
-/* A sum of products, and what its weights are indexed by. */
+/* A sum of products, and the indices of its weights. */
 typedef struct site {
     kiln_block block;
     uint32_t weight; /* which factor is the weights */
@@ -36,7 +36,7 @@ static const kiln_iter *iter_at(const kiln_program *p, const site *s, uint32_t d
     return &p->block.data[s->block].iter[s->iter_of[d]];
 }
 
-/* Whether each index of the weights is an iterator of its own, over all of that dimension. */
+/* Whether each index of the weights is a separate iterator over the whole dimension. */
 static bool reads_in_order(const kiln_program *p, site *s) {
     const kiln_block_info *b = &p->block.data[s->block];
     const kiln_expr_node *load = kiln_expr_get(p, s->load);
@@ -56,7 +56,8 @@ static bool reads_in_order(const kiln_program *p, site *s) {
     return true;
 }
 
-/* Whether factor `weight` of the block's products, of single precision, can be of multiples. */
+/* Whether factor `weight` of the block's products, of single precision, can be stored as
+ * multiples. */
 static bool match(const kiln_program *p, kiln_block block, uint32_t weight, site *out) {
     const kiln_block_info *b = &p->block.data[block];
     int64_t products = 1;
@@ -67,7 +68,7 @@ static bool match(const kiln_program *p, kiln_block block, uint32_t weight, site
            reads_in_order(p, out);
 }
 
-/* A block over the weights, and what it writes. */
+/* A block over the weights, and its result. */
 typedef struct part {
     kiln_block id;
     kiln_buffer buffer;
@@ -100,7 +101,7 @@ static part begin(kiln_program *p, const site *s, const char *suffix, kiln_dtype
     return made;
 }
 
-/* Of a channel; never 0. */
+/* The largest magnitude of each channel; never 0. */
 static part make_largest(kiln_program *p, const site *s) {
     part made = begin(p, s, "largest", KILN_F32, true);
     kiln_block_set(p, made.id, made.buffer, made.index, made.rank, KILN_COMBINE_MAX,
@@ -109,7 +110,7 @@ static part make_largest(kiln_program *p, const site *s) {
     return made;
 }
 
-/* The largest of the channel that the indices of the weights, [s->rank], are in. */
+/* The largest magnitude of the channel of the weights' indices, [s->rank]. */
 static kiln_expr largest_at(kiln_program *p, const site *s, const part *largest,
                             const kiln_expr *at) {
     kiln_expr index[KILN_RANK_MAX];
@@ -129,7 +130,7 @@ static part make_multiples(kiln_program *p, const site *s, const part *largest) 
     return made;
 }
 
-/* The block as it stands, of multiples, into a temp. */
+/* The same block over multiples, into a temp. */
 static part make_products(kiln_program *p, const site *s, const part *multiples) {
     const kiln_block_info b = p->block.data[s->block];
     kiln_str name = kiln_str_printf(p->arena, "%.*s.products", KILN_STR_ARG(b.name));
@@ -156,7 +157,7 @@ static part make_products(kiln_program *p, const site *s, const part *multiples)
     return made;
 }
 
-/* The block takes its results from the products. */
+/* Makes the block compute its results from the products. */
 static void take_results(kiln_program *p, const site *s, const part *largest,
                          const part *products) {
     const kiln_block_info *b = &p->block.data[s->block];

@@ -1,6 +1,6 @@
-/* Softmax between two products, in one pass over blocks of what it sums over: attention, whose keys
- * are taken in blocks. Each block has a maximum, exponentials, a sum and values of its own, as if
- * there were no other; what the blocks give is combined at the end:
+/* Softmax between two products, in one pass over blocks of its reduced dimension: attention in
+ * blocks of keys. Each block has its own maximum, exponentials, sum and values, independent of the
+ * others; the results of the blocks are combined at the end:
  *
  *     m[b] = max over the block of s            at least the lowest finite number
  *     e    = exp(s - m[b])
@@ -8,15 +8,14 @@
  *     o[b] = sum over the block of e / max(l[b], 1) * v
  *     y    = sum of c[b] o[b] / sum of c[b]     c[b] = l[b] exp(m[b] - max of all m)
  *
- * So the scores of one block are all that is needed at once, where the direct form has those of all
- * keys between its maximum and its sum. A sum with a finite maximum is at least 1, so max(l, 1)
- * changes none; a block whose scores are all minus infinity, which a mask makes, gives 0 in place
- * of 0 / 0 and has no part in the result. Where all blocks are so, the result is 0 / 0 as in the
- * direct form.
+ * So only the scores of one block are needed at once; the direct form keeps those of all keys
+ * between its maximum and its sum. A sum with a finite maximum is at least 1, so max(l, 1) changes
+ * none; a block whose scores are all minus infinity, because of a mask, gives 0 instead of 0 / 0
+ * and does not affect the result. If all blocks are so, the result is 0 / 0 as in the direct form.
  *
  * Error: a weight is a product of two exponentials and a sum in place of one exponential: 3
- * roundings more of the some N that its bound has. The arguments have the same sign, so they are
- * together as far off as the direct form's.
+ * roundings more than the N or so of its bound. The arguments have the same sign, so their total
+ * error is that of the direct form.
  *
  * Source: Milakov and Gimelshein, Online normalizer calculation for softmax (2018); Rabe and
  * Staats, Self-attention does not need O(n^2) memory (2021). */
@@ -29,10 +28,10 @@
 #include "compiler-core/facts/loads.h"
 #include "compiler-core/ir/affine.h"
 
-#define BLOCKS_MAX 32 /* each is a term of the combination */
-#define SCORES_MAX 8  /* blocks from the product to what the softmax reads */
+#define BLOCKS_MAX 32 /* each block is a term of the combination */
+#define SCORES_MAX 8  /* most blocks between the product and the softmax */
 
-/* What is computed in blocks. `key` is the position of the iterator over keys. */
+/* A block to be computed in blocks of keys. `key` is the position of the iterator over keys. */
 typedef struct part {
     kiln_block block;
     int key; /* -1: has none */
@@ -40,7 +39,7 @@ typedef struct part {
 
 typedef struct site {
     kiln_program *p;
-    kiln_block values, share, scale, sum, exponential, max; /* scale 0: a division in its place */
+    kiln_block values, share, scale, sum, exponential, max; /* scale 0: a division instead */
     kiln_buffer sums, maxima;
     kiln_expr row[KILN_RANK_MAX]; /* index of both at the iterators of `values` */
     uint32_t row_rank;
@@ -49,9 +48,8 @@ typedef struct site {
     int64_t keys, size;                     /* of a block */
     part part[SCORES_MAX + 6];
     uint32_t part_count;
-    int *key_dim; /* [buffers] the dimension of keys; -1: none */
-    kiln_buffer
-        *in_blocks; /* [buffers] what takes the place of those that parts write; 0: others */
+    int *key_dim;           /* [buffers] the dimension of keys; -1: none */
+    kiln_buffer *in_blocks; /* [buffers] the replacements of buffers that parts write; 0: others */
 } site;
 
 /* ---- finding one ---- */
@@ -65,8 +63,8 @@ static kiln_block producer_of(const kiln_program *p, kiln_expr load) {
     return b && p->buffer.data[p->block.data[b].buffer].role == KILN_ROLE_TEMP ? b : 0;
 }
 
-/* The load of `b`'s value, in terms of what indexes its result in `at`, a load of that; reduce
- * iterators become `reduced`. 0: the result is not indexed by plain iterators. */
+/* The load of `b`'s value with the indices of `at`, a load of its result; reduce iterators become
+ * `reduced`. 0: the result is not indexed by plain iterators. */
 static kiln_expr carried(const site *s, kiln_block b, kiln_expr load, kiln_expr at,
                          kiln_expr reduced) {
     kiln_program *p = s->p;
@@ -113,7 +111,7 @@ static bool is_one(const kiln_program *p, kiln_expr e) {
     return node->op == KILN_EXPR_FLOAT && node->payload.f == 1;
 }
 
-/* `divisor` is a load, at the iterators of `values`, of the sum of the exponentials of its row. */
+/* Whether `divisor` loads, at the iterators of `values`, the sum of the exponentials of its row. */
 static bool match_sum(site *s, kiln_expr divisor) {
     kiln_program *p = s->p;
     s->sum = producer_of(p, divisor);
@@ -148,7 +146,7 @@ static bool match_exponential(site *s) {
     return own && most && carried(s, s->max, p->block.data[s->max].value, most, key) == own;
 }
 
-/* The maximum and the sum are of the same rows. */
+/* Whether the maximum and the sum are over the same rows. */
 static bool has_same_rows(site *s) {
     kiln_program *p = s->p;
     kiln_expr index[KILN_RANK_MAX];
@@ -164,8 +162,8 @@ static bool has_same_rows(site *s) {
            readers_of(p, s->exponential) == 2 && readers_of(p, s->share) == 1;
 }
 
-/* Adds the block; its iterator that indexes dimension `dim` of its result is the key. -1: it has
- * none but the one that it sums up, if it is one that does. */
+/* Adds the block; the iterator that indexes dimension `dim` of its result is the key. `dim` -1: the
+ * key is its reduce iterator, if it has one. */
 static bool add_part(site *s, kiln_block block, int dim) {
     kiln_program *p = s->p;
     const kiln_block_info *b = &p->block.data[block];
@@ -192,7 +190,7 @@ static int dim_of_key(const site *s, kiln_expr load, const part *reader) {
     return -1;
 }
 
-/* From what the softmax reads up to the product, whose block is the last one. */
+/* Adds the blocks from the softmax's operand up to the product, whose block is the last one. */
 static bool add_scores(site *s, kiln_block reader) {
     kiln_program *p = s->p;
     const part at = s->part[s->part_count - 1];
@@ -224,7 +222,7 @@ static bool add_parts(site *s) {
            add_scores(s, s->max);
 }
 
-/* `side` of the product that `values` sums up is the softmax. */
+/* Whether `side` of the product that `values` sums up is the softmax. */
 static bool match(site *s, kiln_block values, uint32_t side) {
     kiln_program *p = s->p;
     const kiln_block_info *b = &p->block.data[values];
@@ -265,13 +263,13 @@ static bool match(site *s, kiln_block values, uint32_t side) {
 
 /* ---- in blocks ---- */
 
-/* What expressions of one block become. */
+/* Rewriting of the expressions of one block. */
 typedef struct rebuilding {
     const site *s;
-    kiln_expr outer, inner, joined; /* block, key in it, and what both make */
+    kiln_expr outer, inner, joined; /* block, key in it, and the key that both make */
 } rebuilding;
 
-/* What has blocks is read in the own one, sums as at least 1. */
+/* Buffers in blocks are read in the own block, sums as at least 1. */
 static kiln_expr read_in_block(kiln_program *p, kiln_expr e, kiln_expr rebuilt, void *context) {
     const rebuilding *r = context;
     (void)e;
@@ -294,8 +292,8 @@ static kiln_expr lowest(kiln_program *p, kiln_dtype dtype) {
     return kiln_expr_float(p, dtype, dtype == KILN_F64 ? -DBL_MAX : -(double)FLT_MAX);
 }
 
-/* A new block that computes what the part does, of one block of keys at a time; what it
- * writes has a first dimension for blocks. */
+/* A new block that computes the part for one block of keys at a time; its result has a first
+ * dimension for blocks. */
 static void compute_in_blocks(site *s, const part *at) {
     kiln_program *p = s->p;
     const kiln_block_info old = p->block.data[at->block];
@@ -338,7 +336,7 @@ static kiln_shape shape_in_blocks(const site *s, const kiln_shape *old, int key_
     return shape;
 }
 
-/* ---- together ---- */
+/* ---- combination ---- */
 
 /* A block named after the sum, of one element for each row, in the rows' shape, or of one for each
  * row and block. */
@@ -377,7 +375,7 @@ static void end_rows(site *s, const rows *r, kiln_combiner combiner, kiln_expr v
                    combiner == KILN_COMBINE_MAX ? lowest(p, p->buffer.data[r->buffer].dtype) : 0);
 }
 
-/* Maxima, weights of the blocks, and one over their sums. */
+/* Adds maxima, weights of the blocks, and the inverse of their sums. */
 static void add_weights(site *s, const kiln_shape *shape, kiln_buffer *out_weights,
                         kiln_buffer *out_scale) {
     kiln_program *p = s->p;
@@ -407,7 +405,7 @@ static void add_weights(site *s, const kiln_shape *shape, kiln_buffer *out_weigh
     *out_scale = scale.buffer;
 }
 
-/* `values`, as it was, takes its results from the blocks'. */
+/* Makes the original `values` compute its results from the blocks'. */
 static kiln_expr combination(const site *s, const kiln_block_info *values, kiln_buffer weights,
                              kiln_buffer scale) {
     kiln_program *p = s->p;
@@ -442,7 +440,7 @@ static void rewrite(site *s) {
         p->block.data[s->part[i].block] = p->block.data[--p->block.count];
     }
     const uint32_t first = p->block.count;
-    compute_in_blocks(s, &s->part[0]); /* before what takes its results */
+    compute_in_blocks(s, &s->part[0]); /* before its reader */
     kiln_buffer weights, scale;
     add_weights(s, &shape, &weights, &scale);
     kiln_block_replace_sum(p, s->values, combination(s, &values, weights, scale));

@@ -4,16 +4,16 @@
  *               half the bytes where reading weights is what takes the time (fully connected
  *               layers, recurrent ones)
  *     products: x is rounded as well, for instructions that multiply halves: in the copy that pads
- *               it, or in one of its own, unless it lies in memory as halves already. Steps that
+ *     it, or in a separate one, unless it lies in memory as halves already. Steps that
  *               are no multiple of what an instruction takes are padded with zeros in both. FMLAL
  *               multiplies f16, one step at a time
  *     data:     the same for products of two values that are both computed at run time
  *               (attention's scores and its sums of values)
  *
- * A factor that is rounded to nearest is off by at most u of itself, u = 2^-8 for bf16 and 2^-11
- * for f16 (whose numbers below 2^-14 are off by up to 2^-25, which is nothing beside the others of
- * a sum). So a sum is off by u * sum|a*b| for each factor that is rounded: the row's error factor
- * is how many of a product's are (kiln_algorithm_error_factor). */
+ * A factor that is rounded to nearest has a relative error of at most u, u = 2^-8 for bf16 and
+ * 2^-11 for f16 (numbers below 2^-14 have errors of up to 2^-25, which is negligible in a sum). So
+ * the error of a sum is u * sum|a*b| for each rounded factor: the row's error factor is the number
+ * of rounded factors of a product (kiln_algorithm_error_factor). */
 #include "compiler-core/algorithm/narrow.h"
 
 #include "base/macros.h"
@@ -64,7 +64,7 @@ bool kiln_narrow_finds(const kiln_program *p, kiln_block block, uint32_t *out_we
            is_plain_load(p, factor[1 - *out_weight]);
 }
 
-/* Products of two values that are no weights, and not of one with itself. */
+/* Products of two different values, neither of which is a weight. */
 static bool multiplies_data(const kiln_program *p, kiln_block block) {
     if (!sums_products(p, block)) return false;
     const kiln_expr a = kiln_expr_operand(p, p->block.data[block].value, 0),
@@ -82,9 +82,9 @@ static bool match(const kiln_program *p, kiln_block block, const form *f, uint32
                    : kiln_narrow_reads(p, block, weight) <= KILN_NARROW_READS_MAX;
 }
 
-/* ---- halves that are there ------------------------------------------------------------------- */
+/* ---- existing halves ------------------------------------------------------------------- */
 
-/* The buffer of halves that `buffer` has the elements of, widened; 0: there is none. */
+/* The buffer of halves whose widened elements `buffer` holds; 0: there is none. */
 static kiln_buffer narrow_source(const kiln_program *p, kiln_buffer buffer, kiln_dtype dtype) {
     const kiln_block producer = kiln_program_producer(p, buffer);
     const kiln_block_info *b = &p->block.data[producer];
@@ -108,7 +108,7 @@ static kiln_expr load_instead(kiln_program *p, kiln_expr load, kiln_buffer buffe
     return kiln_expr_load(p, buffer, index, rank);
 }
 
-/* `e` rounded: what was widened is the halves themselves. */
+/* `e` rounded: a widened value is replaced by its halves. */
 static kiln_expr rounded(kiln_program *p, kiln_expr e, kiln_dtype dtype) {
     const kiln_expr_node node = *kiln_expr_get(p, e);
     const kiln_buffer source =
@@ -132,7 +132,7 @@ static void look_at_load(kiln_program *p, kiln_expr load, void *context) {
     r->found |= kiln_expr_get(p, load)->payload.id == r->buffer;
 }
 
-/* Whether another block than `block` (0: than none) reads the buffer. */
+/* Whether a block other than `block` (0: any block) reads the buffer. */
 static bool is_read(kiln_program *p, kiln_buffer buffer, kiln_block block) {
     reader r = {.buffer = buffer};
     for (kiln_block b = 1; b < p->block.count; b++)
@@ -141,7 +141,8 @@ static bool is_read(kiln_program *p, kiln_buffer buffer, kiln_block block) {
     return r.found;
 }
 
-/* The copy that pads the data, which nobody else reads, makes halves instead; 0: it is none. */
+/* Makes the copy that pads the data write halves, if it has no other reader; 0: there is no such
+ * copy. */
 static kiln_buffer round_copy(kiln_program *p, kiln_block block, kiln_buffer data,
                               kiln_dtype dtype) {
     const kiln_block copy = kiln_program_producer(p, data);
@@ -158,10 +159,10 @@ static kiln_buffer round_copy(kiln_program *p, kiln_block block, kiln_buffer dat
     return to;
 }
 
-/* ---- halves that are made -------------------------------------------------------------------- */
+/* ---- new halves -------------------------------------------------------------------- */
 
-/* A block in front of `block`, which moves up by one, that rounds the whole buffer; `extent`: of
- * dimension `dim`, with zeros behind what there is; 0: as it is. */
+/* A block before `block`, which moves up by one, that rounds the whole buffer; `extent`: new extent
+ * of dimension `dim`, padded with zeros; 0: unchanged. */
 static kiln_buffer add_rounded(kiln_program *p, kiln_block block, kiln_buffer from,
                                const char *suffix, kiln_dtype dtype, uint32_t dim, int64_t extent) {
     kiln_shape shape = p->buffer.data[from].shape;
@@ -182,7 +183,7 @@ static kiln_buffer add_rounded(kiln_program *p, kiln_block block, kiln_buffer fr
     return to;
 }
 
-/* Leaves blocks out that widened what nobody reads widened any more. */
+/* Removes widening blocks that have no reader any more. */
 static void drop_unread(kiln_program *p) {
     for (kiln_block b = 1; b < p->block.count; b++) {
         const kiln_buffer to = p->block.data[b].buffer;

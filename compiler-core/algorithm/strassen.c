@@ -7,14 +7,14 @@
  *     M[i] = A[i] B[i]                       sums over half of the steps each
  *     C    = sums of the M[i], block by block
  *
- * Blocks of rows are even and odd rows, so that a few rows of A and of M are those of a few rows of
- * the data and of C, and lie in caches together. Blocks of columns and of steps are halves, so that
+ * Blocks of rows are even and odd rows, so that a few rows of A and of M belong to a few rows of
+ * the data and of C, and are in caches together. Blocks of columns and of steps are halves, so that
  * vectors along them stay vectors.
  *
  * Error: with all magnitudes equal, and every rounding in the same direction, an element of C[0][0]
  * adds up products of 12/2 times the direct form's magnitude over K/2 + 5 roundings instead of K:
- * 3 (1 + 10 / K) of the task's bound; below 4 from 30 steps on. An element much smaller than those
- * in the other rows and columns of its blocks is off by what they are off by.
+ * 3 (1 + 10 / K) of the task's bound; below 4 from 30 steps on. The error of an element much
+ * smaller than those in the other rows and columns of its blocks is as large as theirs.
  *
  * Source: Strassen, Gaussian Elimination is not Optimal (Numerische Mathematik 13, 1969). */
 #include "compiler-core/algorithm/algorithm.h"
@@ -24,12 +24,13 @@
 
 #define PRODUCTS 7
 #define BLOCKS 4 /* 2 x 2, row by row */
-/* Below this (columns * steps / (columns + steps)) adding blocks takes what a product saves: about
- * 1.5 cycles of a vector for each of the data's and of the results' elements, 16 lanes. */
+/* Below this (columns * steps / (columns + steps)) adding blocks costs as much as a product saves:
+ * about 1.5 cycles of a vector for each of the data's and of the results' elements, 16 lanes. */
 #define SIZE_MIN 100
 #define ROWS_MIN 32 /* fewer do not pay for reading seven quarters of the weights */
 
-/* By products, of the data's and of the weights' blocks; by blocks of the results, of products. */
+/* Coefficients of the data's and of the weights' blocks for each product, and of products for each
+ * block of the results. */
 static const double of_data[PRODUCTS][BLOCKS] = {{1, 0, 0, 1}, {0, 0, 1, 1}, {1, 0, 0, 0},
                                                  {0, 0, 0, 1}, {1, 1, 0, 0}, {-1, 0, 1, 0},
                                                  {0, 1, 0, -1}},
@@ -41,8 +42,8 @@ static const double of_data[PRODUCTS][BLOCKS] = {{1, 0, 0, 1}, {0, 0, 1, 1}, {1,
                                                      {0, 1, 0, 1, 0, 0, 0},
                                                      {1, -1, 1, 0, 0, 1, 0}};
 
-/* A sum of products, and its iterators that are divided: over rows, which the data has, over
- * columns, which the weights have, and over steps, which both have. */
+/* A sum of products, and its divided iterators: over rows, which index the data, over columns,
+ * which index the weights, and over steps, which index both. */
 typedef struct site {
     kiln_block block;
     kiln_expr data, weights; /* loads */
@@ -90,8 +91,8 @@ static bool match(const kiln_program *p, kiln_block block, site *s) {
 
 /* ---- building ---- */
 
-/* A block named after the sum, over products, then over the iterators of the sum that it has in
- * `mask`, of the divided ones over a block. */
+/* A block named after the sum, over products, then over the iterators of the sum in `mask`; divided
+ * ones run over a block. */
 typedef struct part {
     kiln_block id;
     kiln_buffer buffer;
@@ -136,7 +137,7 @@ static part begin(kiln_program *p, const site *s, const char *suffix, uint32_t m
     return made;
 }
 
-/* What the sum's iterator `i` is in a part: there its block `which`. */
+/* The sum's iterator `i` in a part, for block `which`. */
 static kiln_expr in_block(kiln_program *p, const site *s, const part *at, int i, int64_t which) {
     const int64_t extent = iter_at(p, s, i)->extent;
     if (!at->iter[i]) return kiln_expr_index(p, 0);
@@ -166,7 +167,7 @@ static part make_sums(kiln_program *p, const site *s, const char *suffix, kiln_e
     return made;
 }
 
-/* Element of a part at iterators of another. */
+/* The element of a part at the iterators of another. */
 static kiln_expr load_part(kiln_program *p, const part *of, kiln_expr product,
                            const kiln_expr *iter) {
     kiln_expr index[KILN_RANK_MAX] = {product};
@@ -186,7 +187,7 @@ static part make_products(kiln_program *p, const site *s, const part *data, cons
     return made;
 }
 
-/* The sum's block takes its results from the products. */
+/* Makes the sum's block compute its results from the products. */
 static void take_results(kiln_program *p, const site *s, const part *products) {
     const int64_t half = iter_at(p, s, s->columns)->extent / 2;
     kiln_expr iter[KILN_BLOCK_ITERS_MAX] = {0}, product[PRODUCTS], line[2], block[2];

@@ -22,14 +22,14 @@ const kiln_buffer_info *kiln_loaded(const kiln_program *p, kiln_expr load) {
     return &p->buffer.data[kiln_expr_get(p, load)->payload.id];
 }
 
-/* The load of which `e` is the i32; 0: it is something else. */
+/* The load that `e` casts to i32; 0: it is something else. */
 static kiln_expr load_below(const kiln_program *p, kiln_expr e) {
     if (kiln_expr_get(p, e)->op != KILN_EXPR_CAST) return 0;
     kiln_expr load = kiln_expr_operand(p, e, 0);
     return kiln_expr_get(p, load)->op == KILN_EXPR_LOAD ? load : 0;
 }
 
-/* Whether dimension `d` of the weights is summed up as a whole: by a reduce iterator of its own, or
+/* Whether dimension `d` of the weights is summed up as a whole: by a separate reduce iterator, or
  * because it has one element. */
 static bool is_summed(const kiln_program *p, const kiln_sum *s, uint32_t d) {
     const kiln_block_info *b = &p->block.data[s->block];

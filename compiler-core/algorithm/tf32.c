@@ -1,8 +1,8 @@
 /* Sums of products of f32 whose factors are rounded to tf32, an f32 with 10 bits of mantissa, and
- * that are added up in f32 as before: for tensor cores. Nothing is stored rounded: the
- * instruction's operands are rounded in registers, so no block is added and nothing padded.
+ * that are added up in f32 as before: for tensor cores. Rounded values are not stored: the
+ * instruction's operands are rounded in registers, so no block or padding is added.
  *
- * A factor is off by at most 2^-11 of itself, a sum by twice that times sum|a*b|. */
+ * A factor has a relative error of at most 2^-11, a sum an error of twice that times sum|a*b|. */
 #include "compiler-core/algorithm/algorithm.h"
 #include "compiler-core/algorithm/steps.h"
 
@@ -11,7 +11,7 @@ static bool is_plain_load(const kiln_program *p, kiln_expr e) {
     return node->op == KILN_EXPR_LOAD && node->dtype == KILN_F32;
 }
 
-/* Products of two values, along steps of both. A square's factors are one, as in variances. */
+/* Products of two values, along steps of both. Not of a value with itself, as in variances. */
 static bool multiplies(const kiln_program *p, kiln_block block) {
     const kiln_block_info *b = &p->block.data[block];
     if (b->removed || b->combiner != KILN_COMBINE_SUM ||

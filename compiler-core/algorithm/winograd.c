@@ -9,8 +9,8 @@
  * Tiles of convolutions with stride s are s m apart, and have s (m - 1) + r points in each
  * dimension (winograd.h).
  *
- * Where the stride divides the taps, phases have equally many: they share points and sums, so each
- * is as channels of its own. 4x4 with stride 2 is 2x2 over four times the channels.
+ * Where the stride divides the taps, all phases have the same number: they share points and sums,
+ * so each acts like more channels. 4x4 with stride 2 is 2x2 over four times the channels.
  *
  * With four points each transform is one block, and a tile stays in registers. With more it is two:
  * one along columns, whose result is a temp, and one along rows of that.
@@ -52,7 +52,7 @@ static kiln_expr iter_var(kiln_program *p, kiln_block block, uint32_t i) {
     return kiln_expr_var(p, p->block.data[block].iter[i].var);
 }
 
-/* In how many of the load's indices the iterator takes part; `*out_last`: the last of them. */
+/* The number of the load's indices that use the iterator; `*out_last`: the last of them. */
 static uint32_t count_uses(const kiln_program *p, kiln_expr load, kiln_var var,
                            uint32_t *out_last) {
     uint32_t uses = 0;
@@ -64,7 +64,7 @@ static uint32_t count_uses(const kiln_program *p, kiln_expr load, kiln_var var,
     return uses;
 }
 
-/* What the terms of an index are. */
+/* Classification of the terms of an index. */
 typedef struct terms {
     uint32_t along, tap;
     bool others; /* depend on neither */
@@ -87,13 +87,13 @@ static kiln_expr times(kiln_program *p, kiln_expr e, int64_t by) {
     return kiln_expr_binary(p, KILN_EXPR_MUL, e, kiln_expr_index(p, by));
 }
 
-/* How far apart windows are in the data, and taps of one. */
+/* Distances in the data between windows, and between taps of one. */
 typedef struct strides {
     int64_t windows, taps;
 } strides;
 
 /* Whether iterators `along` and `tap` slide a window over one dimension of the data with these
- * strides, wherever it begins, and the weights have a dimension for the tap. */
+ * strides, from any offset, and the weights have a dimension for the tap. */
 static bool slides(kiln_program *p, const site *s, uint32_t along, uint32_t tap, strides by,
                    uint32_t *out_window) {
     const kiln_block_info *b = &p->block.data[s->block];
@@ -118,12 +118,12 @@ static bool is_weight(const kiln_program *p, kiln_expr factor) {
     return load && p->buffer.data[kiln_expr_get(p, load)->payload.id].role == KILN_ROLE_CONSTANT;
 }
 
-/* Of phases of 2 taps: half of such a window of two channels is often 0, and then sums whose bound
- * is next to nothing have what is left of roundings. Others have had fewer channels from the start.
+/* For phases of 2 taps: half of such a window of two channels is often 0, and then rounding errors
+ * exceed the tiny bound of the sum. Other convolutions had a lower limit before.
  */
 #define CHANNELS_OF_TWO_TAPS 8
 
-/* Whether channels enough are left to be summed up once the taps are gone. */
+/* Whether enough channels are left to be summed up without the taps. */
 static bool sums_channels(const kiln_program *p, const site *s, const kiln_winograd *f) {
     const kiln_block_info *b = &p->block.data[s->block];
     const int64_t most_taps = (f->taps + f->stride - 1) / f->stride; /* of a phase */
@@ -134,7 +134,7 @@ static bool sums_channels(const kiln_program *p, const site *s, const kiln_winog
     return channels >= least;
 }
 
-/* Reduce iterator `tap` becomes taps `apart` from each other, and a phase. */
+/* Splits reduce iterator `tap` into taps at distance `apart`, and a phase. */
 static void split_tap(kiln_program *p, kiln_block block, uint32_t tap, int64_t apart) {
     kiln_iter *iter = &p->block.data[block].iter[tap];
     const kiln_var var = iter->var;
@@ -148,8 +148,8 @@ static void split_tap(kiln_program *p, kiln_block block, uint32_t tap, int64_t a
     p->block.data[block].value = kiln_expr_substitute(p, p->block.data[block].value, to);
 }
 
-/* Splits the taps of windows that slide by what divides their taps into those of `f`; of both
- * dimensions or of none. */
+/* Splits the taps of windows whose stride divides their taps into those of `f`; in both dimensions
+ * or in none. */
 static void split_taps(kiln_program *p, site *s, const kiln_winograd *f) {
     uint32_t tap[DIMS], found = 0, window;
     for (uint32_t k = 0; k < p->block.data[s->block].iter_count; k++) {
@@ -183,8 +183,8 @@ static bool find_windows(kiln_program *p, site *s, const kiln_winograd *f) {
     return found == DIMS;
 }
 
-/* A sum of products of floats in which one factor is a weight and the other is looked at through
- * two windows. */
+/* A sum of products of floats in which one factor is a weight and the other is indexed by two
+ * windows. */
 static bool match(kiln_program *p, kiln_block block, const kiln_winograd *f, site *out) {
     const kiln_block_info *b = &p->block.data[block];
     const kiln_expr_node *value = kiln_expr_get(p, b->value);
@@ -243,7 +243,7 @@ static bool rows_pair(const double (*t)[POINTS_MAX], int64_t i, int64_t k, int64
     return pairs && same && opposite;
 }
 
-/* Whether columns j and k are multiplied by the same numbers, but for their signs. */
+/* Whether columns j and k have the same coefficients apart from signs. */
 static bool columns_pair(const double (*t)[POINTS_MAX], int64_t j, int64_t k, int64_t rows) {
     bool same = false, opposite = false, pairs = true;
     for (int64_t i = 0; i < rows; i++) {
@@ -267,8 +267,8 @@ static void multiply_pair(kiln_program *p, const double (*t)[POINTS_MAX], int64_
     out[k] = kiln_expr_binary(p, KILN_EXPR_SUB, e, o);
 }
 
-/* The same as multiply, for neighbouring points +a and -a with half of the operations: columns that
- * pair are replaced by their sum and their difference, rows that pair share what they have. */
+/* The same as multiply, for neighbouring points +a and -a with half of the operations: paired
+ * columns are replaced by their sum and their difference, paired rows share their terms. */
 static void multiply_shared(kiln_program *p, const double (*given)[POINTS_MAX], int64_t rows,
                             int64_t size, const kiln_expr *given_x, kiln_expr *out) {
     double shared[POINTS_MAX][POINTS_MAX];
@@ -312,11 +312,12 @@ typedef struct builder {
     const site *s;
     const kiln_winograd *f;
     int64_t tiles[DIMS];
-    uint32_t left_out; /* iterators of one value that parts have no dimension for */
+    uint32_t left_out; /* iterators of one value that have no dimension in parts */
 } builder;
 
 /* A block named after the convolution with iterators p and q over points (rows and columns), then
- * one for each iterator of the convolution in `mask` but the taps: tiles for rows and columns. */
+ * one for each iterator of the convolution in `mask` except the taps: tiles for rows and
+ * columns. */
 typedef struct part {
     kiln_block id;
     kiln_buffer buffer;
@@ -386,7 +387,7 @@ static uint32_t indices(const builder *w, const kiln_expr *point, const kiln_exp
     return count;
 }
 
-/* Element of what `of` computes, at points (row, column), 0 for those that it has not. */
+/* Element of the result of `of` at points (row, column), 0 for points that it lacks. */
 static kiln_expr load_part(builder *w, const part *of, kiln_expr row, kiln_expr column,
                            const kiln_expr *iter) {
     kiln_expr index[KILN_RANK_MAX];
@@ -476,7 +477,7 @@ static kiln_expr in_tile(builder *w, kiln_expr tile, int64_t point) {
     return kiln_expr_binary(p, KILN_EXPR_ADD, first, kiln_expr_index(p, point));
 }
 
-/* The data that the first window sees at (row, column), 0 beyond their end. */
+/* The data of the first window at (row, column), 0 beyond their end. */
 static kiln_expr data_at(replaced *r, kiln_expr row, kiln_expr column) {
     const site *s = r->w->s;
     const kiln_iter *iter = r->w->p->block.data[s->block].iter;
@@ -570,7 +571,8 @@ static part make_result_rows(builder *w, const part *m) {
     return half;
 }
 
-/* The convolution's block takes its results from the products; `half`: their rows are transformed.
+/* Makes the convolution's block compute its results from the products; `half`: their rows are
+ * transformed.
  */
 static void make_results(builder *w, const part *m, const part *half) {
     kiln_program *p = w->p;
@@ -596,7 +598,7 @@ static void make_results(builder *w, const part *m, const part *half) {
                                : transformed(p, f->result, f->outputs, f->points, y, in[0], in[1]));
 }
 
-/* Dimensions of the largest part with blocks of channels, but for `left_out`. */
+/* Dimensions of the largest part with blocks of channels, without those of `left_out`. */
 static uint32_t rank_of(const kiln_program *p, const site *s, uint32_t left_out) {
     const kiln_block_info *b = &p->block.data[s->block];
     uint32_t of_data = 0, of_results = 0;
@@ -608,8 +610,8 @@ static uint32_t rank_of(const kiln_program *p, const site *s, uint32_t left_out)
     return KILN_MAX(of_data, of_results) + DIMS + 1;
 }
 
-/* Iterators of one value, where parts would have no dimension left for blocks of channels: the
- * batch where phases are dimensions. */
+/* Iterators of one value to leave out, because parts would have no dimension left for blocks of
+ * channels: the batch where phases are dimensions. */
 static uint32_t left_out(const kiln_program *p, const site *s) {
     const kiln_block_info *b = &p->block.data[s->block];
     uint32_t mask = 0;
@@ -645,8 +647,8 @@ static kiln_program *apply(const kiln_winograd *f, bool fixed, const kiln_progra
     return !fixed || kiln_fix_weights(p, kiln_program_producer(p, m.buffer), 1) ? p : NULL;
 }
 
-/* Points with the smallest measured errors among 0 and pairs of 3/8 to 5/2; in 64 channels F(4, 3)
- * is off by 1.2e-6 of the largest result, and by 7.6e-6 with 0, +-1, +-2 (decision 26). */
+/* Points with the smallest measured errors among 0 and pairs of 3/8 to 5/2; with 64 channels the
+ * error of F(4, 3) is 1.2e-6 of the largest result, and 7.6e-6 with 0, +-1, +-2 (decision 26). */
 static const double three[] = {0, 1}, five[] = {0.5, -0.5, 1.25, -1.25}, four[] = {0, 1, -1},
                     six[] = {0, 0.625, -0.625, 1.5, -1.5}, eight[] = {0, 0.5, -0.5, 1, -1, 2, -2},
                     nine[] = {0.375, -0.375, 0.75, -0.75, 1.25, -1.25, 2.5, -2.5};

@@ -33,7 +33,7 @@ static void set_point(kiln_winograd *w, const double *point, int64_t j) {
     for (int64_t i = 0; i < w->outputs; i++) w->result[i][j] = power(point[j], i);
 }
 
-/* The last row: the highest coefficients alone. The data's begins with a positive number. */
+/* The last row: only the highest coefficients. The data's begins with a positive number. */
 static void set_infinity(kiln_winograd *w, const double *point) {
     const int64_t last = w->points - 1;
     double *row = w->data[last], first = 0;

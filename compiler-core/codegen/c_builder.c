@@ -126,7 +126,8 @@ static const struct instruction_row {
 kiln_build_class kiln_c_class(kiln_build_op what) { return instruction_table[what].what; }
 const char *kiln_c_spelling(kiln_build_op what) { return instruction_table[what].spelling; }
 
-/* What an instruction gives for known numbers; divisors are not 0, amounts below the width. */
+/* The result of an instruction on known numbers; divisors are not 0, shift amounts are below the
+ * width. */
 static int64_t folded(kiln_build_op what, kiln_ssa_scalar scalar, int64_t a, int64_t b) {
     uint32_t bits = kiln_ssa_scalar_bits(scalar);
     uint64_t x = kiln_c_low_bits(a, bits), y = kiln_c_low_bits(b, bits);
@@ -169,7 +170,7 @@ static const char *spell(kiln_c_builder *b, kiln_build_op what, kiln_ssa_scalar 
     const struct instruction_row *row = &instruction_table[what];
     const char *c = row->spelling;
     switch (row->what) {
-    case KILN_BUILDS_NEGATE: /* of a negative number it would be another operator */
+    case KILN_BUILDS_NEGATE: /* `--` would be another operator */
         return TEXT(b, *x == *c ? "%s(%s)" : "%s%s", c, x);
     case KILN_BUILDS_CALL1: return library_call(b, scalar, c, x, NULL);
     case KILN_BUILDS_CALL2: return library_call(b, scalar, c, x, y);
@@ -193,7 +194,7 @@ static const char *spell(kiln_c_builder *b, kiln_build_op what, kiln_ssa_scalar 
     return TEXT(b, "(%s)((u32)%s %s %s)", unsigned_name[scalar], x, c, y);
 }
 
-/* Whether the compiler's operator does all lanes at once. */
+/* Whether the compiler's operator works on whole vectors. */
 static bool spans_lanes(const kiln_c_builder *b, kiln_build_op what, kiln_ssa x, kiln_ssa y) {
     const struct instruction_row *row = &instruction_table[what];
     bool plain = row->what == KILN_BUILDS_INT || row->what == KILN_BUILDS_FLOAT ||
@@ -210,7 +211,7 @@ static kiln_ssa extract(kiln_builder *base, kiln_ssa vector, uint32_t lane);
 typedef kiln_ssa (*lane_function)(kiln_builder *b, uint32_t what, kiln_ssa_scalar to,
                                   const kiln_ssa *operand);
 
-/* `one` of each lane of the operands; scalars stand for all lanes. */
+/* Applies `one` to each lane of the operands; scalars are used for all lanes. */
 static kiln_ssa by_lanes(kiln_c_builder *b, kiln_ssa_type type, lane_function one, uint32_t what,
                          const kiln_ssa *operand, uint32_t count) {
     kiln_ssa v = kiln_c_node(b, type, NULL);
@@ -224,7 +225,7 @@ static kiln_ssa by_lanes(kiln_c_builder *b, kiln_ssa_type type, lane_function on
     return kiln_c_joined(b, v);
 }
 
-/* What a vector is at once, by the text of its dialect; NULL: it is made lane by lane. */
+/* A whole-vector operation by the dialect's text; NULL: it must be done lane by lane. */
 static kiln_ssa at_once(kiln_c_builder *b, kiln_ssa_type type, const char *text,
                         const kiln_ssa *operand, uint32_t count) {
     return text ? kiln_c_define(b, type, false, text, operand, count) : NULL;
@@ -252,7 +253,7 @@ static kiln_ssa compute_lanes(kiln_c_builder *b, kiln_build_op what, kiln_ssa_ty
     return v ? v : by_lanes(b, type, compute_lane, what, operand, count);
 }
 
-/* How a vector stands beside another one in such an operator. */
+/* The text of a vector as operand of such an operator. */
 static const char *beside(kiln_c_builder *b, kiln_ssa v) {
     return kiln_c_whole(b, v->uniform ? v->uniform : v);
 }
@@ -331,7 +332,7 @@ static kiln_ssa multiply_add_lane(kiln_builder *b, uint32_t what, kiln_ssa_scala
     return multiply_add(b, operand[0], operand[1], operand[2]);
 }
 
-/* By the function that the dialect has for it. */
+/* Calls the dialect's function. */
 static kiln_ssa call_multiply_add(kiln_c_builder *b, const kiln_ssa *operand) {
     const kiln_ssa_type type = operand[0]->type;
     if (!kiln_c_is_named(b, type)) return by_lanes(b, type, multiply_add_lane, 0, operand, 3);
@@ -395,7 +396,7 @@ static kiln_ssa convert_lanes(kiln_c_builder *b, kiln_conversion how, kiln_ssa v
     return converted ? converted : by_lanes(b, to, convert_lane, how, &v, 1);
 }
 
-/* Elements that lie behind one another as the words of tensor intrinsics; one word is a scalar. */
+/* Consecutive elements as the words of tensor intrinsics; one word is a scalar. */
 static kiln_ssa to_words(kiln_c_builder *b, kiln_ssa v, kiln_ssa_type to) {
     const kiln_ssa_type word = kiln_type_scalar(to.scalar);
     const uint32_t bits = kiln_ssa_scalar_bits(v->type.scalar);
@@ -459,7 +460,7 @@ static kiln_ssa extract(kiln_builder *base, kiln_ssa vector, uint32_t lane) {
     return v;
 }
 
-/* A vector that is made lane by lane gets its name with the last lane. */
+/* A vector that is composed lane by lane gets its name with the last lane. */
 static kiln_ssa insert(kiln_builder *base, kiln_ssa vector, kiln_ssa scalar, uint32_t lane) {
     kiln_c_builder *b = of(base);
     uint32_t lanes = vector->type.lanes;
@@ -502,7 +503,7 @@ static kiln_ssa shuffle(kiln_builder *base, kiln_ssa a, kiln_ssa second, const i
     return known ? of_lanes(b, v->type, value) : kiln_c_joined(b, v);
 }
 
-/* C compilers find for themselves where an instruction takes a lane. */
+/* C compilers find instructions that take a lane themselves. */
 static bool taken_from(kiln_builder *b, kiln_ssa v, kiln_ssa *out_vector, uint32_t *out_lane) {
     (void)b, (void)v, (void)out_vector, (void)out_lane;
     return false;

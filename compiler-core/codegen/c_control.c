@@ -1,4 +1,4 @@
-/* Control in C-family text: marks, loops, branches, functions as the kernel ABI has them. */
+/* Control in C-family text: marks, loops, branches, functions of the kernel ABI. */
 #include <string.h>
 
 #include "base/check.h"
@@ -12,7 +12,7 @@ static kiln_ssa_type pointer_to(kiln_ssa_space space) {
     return (kiln_ssa_type){.scalar = KILN_SSA_POINTER, .space = space};
 }
 
-/* A line that is no definition, before `at`. */
+/* Inserts a line that is no definition before `at`. */
 static kiln_c_line *put(kiln_c_builder *b, kiln_c_line *at, const char *text, kiln_ssa operand) {
     return kiln_c_insert(b, at, text, NULL, &operand, operand ? 1 : 0);
 }
@@ -23,7 +23,7 @@ static void put_variable(kiln_c_builder *b, kiln_c_line *at, const char *text, k
     kiln_c_insert(b, at, text, to, &operand, operand ? 1 : 0);
 }
 
-/* A variable that lines assign to; for each lane one where vectors of the type have no name. */
+/* A variable that lines assign to; one per lane if vectors of the type have no name. */
 static kiln_ssa variable(kiln_c_builder *b, kiln_ssa_type type) {
     kiln_ssa v = kiln_c_node(b, type, NULL);
     if (kiln_c_is_named(b, type)) {
@@ -125,7 +125,7 @@ kiln_ssa kiln_c_loop_pointer(kiln_builder *base, kiln_loop_handle loop, kiln_ssa
     return v;
 }
 
-/* What a variable becomes. */
+/* The next value of a variable. */
 typedef struct assignment {
     kiln_ssa to, v;
 } assignment;
@@ -138,7 +138,7 @@ static void add_assignment(kiln_c_builder *b, assignments *list, kiln_ssa to, ki
         add_assignment(b, list, to->element[i], lane_of(b, v, i));
 }
 
-/* All values of the next iteration are computed before the first of them is given away. */
+/* All values of the next iteration are computed before the first variable is assigned. */
 void kiln_c_loop_end(kiln_builder *base, kiln_loop_handle loop, kiln_ssa end, kiln_ssa *carried) {
     kiln_c_builder *b = of(base);
     assignments list = {0};
@@ -202,7 +202,7 @@ kiln_ssa kiln_c_branch_join(kiln_builder *base, kiln_branch_handle branch, kiln_
 
 /* ---- functions ------------------------------------------------------------------------------- */
 
-/* Names of functions as C has them. */
+/* Names of functions in C. */
 static const char *plain_name(kiln_c_builder *b, const char *name) {
     char *copy = kiln_str_dup(b->arena, kiln_str_from(name));
     for (char *at = copy; *at; at++)
@@ -224,7 +224,7 @@ static void end_function(kiln_c_builder *b, const char *behind) {
 }
 
 /* static int32_t NAME_with(services, scratch, a0, a1, ...), and behind it the ABI's function of
- * that name, which finds scratch and data in what it is given. */
+ * that name, which takes scratch and data from its arguments. */
 void kiln_c_entry_begin(kiln_builder *base, const char *name, uint32_t arg_count,
                         const bool *touched, kiln_entry_values *out) {
     kiln_c_builder *b = of(base);
@@ -343,7 +343,7 @@ void kiln_c_launch_begin(kiln_builder *base, const kiln_launch_head *head,
     const kiln_c_kernels *words = b->dialect->kernels;
     const kiln_ssa_type i64 = kiln_type_scalar(KILN_SSA_I64);
     kiln_strbuf text = {0};
-    KILN_CHECK(words != NULL); /* dialects without launches are of targets without them */
+    KILN_CHECK(words != NULL); /* dialects without launches belong to targets without them */
     *out = (kiln_launch_values){.scratch = NULL};
     kiln_strbuf_text(&text, words->head(b, head));
     declare_args(b, head, &text, out);

@@ -1,5 +1,5 @@
 /* CUDA C++: a kernel for each launch, for people to read and for tests; devices take PTX. All
- * numbers are scalars with names; vectors are what memory is read and written by. */
+ * numbers are named scalars; vectors are used only to read and write memory. */
 #include "compiler-core/codegen/c_builder.h"
 
 static const char types[] =
@@ -43,7 +43,7 @@ static const char types[] =
     "#define fma_64 fma\n"
     "#define HELPER static inline __device__\n";
 
-/* Instructions of a warp. The tests' emulator brings functions of its own. */
+/* Instructions of a warp. The tests' emulator has its own functions. */
 #define MMA(NAME, INSTRUCTION, VECTOR, SCALAR, LETTER)                                    \
     "HELPER " VECTOR " " NAME "(u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1, " SCALAR  \
     " c0, " SCALAR " c1, " SCALAR " c2, " SCALAR " c3) {\n"                               \
@@ -86,7 +86,7 @@ static const char warps[] =
     LDMATRIX("ldmatrix_trans", ".trans")
     "#endif\n"; /* clang-format on */
 
-/* Copies that land later, and instructions of warp groups. */
+/* Asynchronous copies, and instructions of warp groups. */
 static const char groups[] =
     "#ifndef KILN_EMULATED\n" /* clang-format off */
     "template <u32 BYTES> HELPER void cp_async(void *to, const void *from) {\n"
@@ -120,7 +120,7 @@ static const char groups[] =
     "}\n"
     "#endif\n"; /* clang-format on */
 
-/* Barriers with phases in shared memory, and registers that threads give to others. */
+/* Barriers with phases in shared memory, and transfer of registers between threads. */
 static const char tokens[] =
     "#ifndef KILN_EMULATED\n" /* clang-format off */
     "HELPER void token_place(const void *p, u32 arrivals) {\n"
@@ -223,7 +223,7 @@ static kiln_ssa exchange(kiln_builder *base, kiln_ssa v, uint32_t lanes) {
 
 /* ---- instructions of groups of warps --------------------------------------------------------- */
 
-/* Sums are variables of their own while they are in flight: instructions change them. */
+/* Sums are separate variables while they are in flight, because instructions change them. */
 static void group_begin(kiln_builder *base, kiln_ssa *sum, uint32_t count) {
     kiln_c_builder *b = (kiln_c_builder *)base;
     for (uint32_t i = 0; i < count; i++) {

@@ -8,7 +8,7 @@
 
 static const char *const scalar_name[] = {"u8", "u8", "u16", "u32", "u64", "u16", "f32", "f64"};
 
-/* Of a lane; a BOOL takes a byte. */
+/* Bits of a lane; a BOOL takes a byte. */
 static uint32_t lane_bits(kiln_ssa_scalar scalar) {
     return KILN_MAX(kiln_ssa_scalar_bits(scalar), 8u);
 }
@@ -34,7 +34,7 @@ const char *kiln_c_type(kiln_c_builder *b, kiln_ssa_type type) {
     return kiln_arena_printf(b->arena, "%sx%u", scalar_name[type.scalar], type.lanes);
 }
 
-/* What does not loop over lanes has no types of its own. */
+/* Dialects without loops over lanes define no types. */
 static void print_types(kiln_c_builder *b, kiln_strbuf *out) {
     if (!b->dialect->lane_loops) return;
     for (kiln_ssa_scalar s = 0; s < KILN_SSA_POINTER; s++) {
@@ -83,7 +83,7 @@ const char *kiln_c_lane(kiln_c_builder *b, kiln_ssa v, uint32_t lane) {
                              v->text, lane);
 }
 
-/* { lane, lane, ... } with what `type` needs around it. */
+/* { lane, lane, ... } in the syntax of `type`. */
 static const char *list_text(kiln_c_builder *b, kiln_ssa v) {
     kiln_strbuf text = {0};
     for (uint32_t i = 0; i < v->type.lanes; i++)
@@ -94,7 +94,7 @@ static const char *list_text(kiln_c_builder *b, kiln_ssa v) {
 const char *kiln_c_whole(kiln_c_builder *b, kiln_ssa v) {
     if (v->text) return v->text;
     if (!v->type.lanes) return integer_text(b, v->type.scalar, v->lane[0]);
-    if (v->uniform && b->dialect->vectors) /* one stands for all */
+    if (v->uniform && b->dialect->vectors) /* one value for all lanes */
         return kiln_arena_printf(b->arena, b->dialect->literal, kiln_c_type(b, v->type),
                                  kiln_c_whole(b, v->uniform));
     const bool nested = b->dialect->lane_loops && !kiln_c_is_native(b, v->type);
@@ -127,7 +127,7 @@ const char *kiln_c_each(kiln_c_builder *b, kiln_ssa v) {
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-/* Counts what a text names, down to values that lines define. */
+/* Counts the values named in a text, down to values that lines define. */
 static void count_uses(kiln_ssa v, int32_t by) {
     if (!v) return;
     v->uses = (uint32_t)((int32_t)v->uses + by);
@@ -187,8 +187,8 @@ kiln_ssa kiln_c_define(kiln_c_builder *b, kiln_ssa_type type, bool each, const c
 
 /* ---- printing -------------------------------------------------------------------------------- */
 
-/* Lines whose values nothing uses go. Uses come behind definitions, so backwards; assignments at
- * the end of a loop come behind uses, so again. */
+/* Removes lines whose values are unused. Goes backwards, because uses come after definitions, and
+ * repeats, because assignments at the end of a loop come after uses. */
 static void drop_unused(kiln_c_function *f) {
     bool again = true;
     while (again) {

@@ -1,12 +1,12 @@
-/* Loads and stores in C-family text. Where each lane has a name, vectors lie in memory in pieces
- * that the dialect has types for. */
+/* Loads and stores in C-family text. If each lane has a name, vectors are moved in pieces for which
+ * the dialect has types. */
 #include "base/check.h"
 #include "compiler-core/codegen/c_builder.h"
 
 static kiln_c_builder *of(kiln_builder *b) { return (kiln_c_builder *)b; }
 #define TEXT(b, ...) kiln_arena_printf((b)->arena, __VA_ARGS__)
 
-/* A pointer to what `qualifier` says of elements, or of whole vectors, in memory. */
+/* A pointer with `qualifier` to elements, or to whole vectors, in memory. */
 static const char *qualified(kiln_c_builder *b, const char *qualifier, kiln_ssa_type type,
                              kiln_ssa pointer) {
     return TEXT(b, "(%s%s%s_m *)%s", qualifier, b->dialect->space[pointer->type.space],
@@ -27,7 +27,7 @@ static uint32_t lane_bytes(kiln_ssa_scalar scalar) {
     return KILN_MAX(kiln_ssa_scalar_bits(scalar), 8u) / 8;
 }
 
-/* `lane` of a vector at `pointer`: where it is. */
+/* The address of `lane` of a vector at `pointer`. */
 static kiln_ssa pointer_of(kiln_c_builder *b, kiln_ssa pointer, kiln_ssa_scalar scalar,
                            uint32_t lane) {
     kiln_builder *base = &b->base;
@@ -36,7 +36,7 @@ static kiln_ssa pointer_of(kiln_c_builder *b, kiln_ssa pointer, kiln_ssa_scalar 
                              base->ops->integer(base, kiln_type_scalar(KILN_SSA_I64), bytes));
 }
 
-/* Whether `count` lanes from `lane` on lie as a type of the dialect has to, in memory that is
+/* Whether `count` lanes from `lane` on are aligned for a type of the dialect, in memory that is
  * aligned to `align` at lane 0. */
 static bool is_aligned(kiln_ssa_scalar scalar, uint32_t lane, uint32_t count, uint32_t align) {
     const uint32_t bits = align | lane * lane_bytes(scalar);
@@ -105,9 +105,9 @@ static void store_pieces(kiln_c_builder *b, kiln_ssa v, kiln_ssa pointer, uint32
     }
 }
 
-/* ---- lanes that are masked ------------------------------------------------------------------- */
+/* ---- masked lanes ------------------------------------------------------------------- */
 
-/* What lies at `pointer`, or 0 where the BOOL `mask` is off. */
+/* The element at `pointer`, or 0 if the BOOL `mask` is false. */
 static kiln_ssa load_masked(kiln_c_builder *b, kiln_ssa_scalar scalar, kiln_ssa pointer,
                             kiln_ssa mask) {
     const kiln_ssa_type type = kiln_type_scalar(scalar);
@@ -154,7 +154,7 @@ kiln_ssa kiln_c_offset(kiln_builder *base, kiln_ssa pointer, kiln_ssa bytes) {
     return v;
 }
 
-/* An element, which may become one that is loaded for a lane. */
+/* Loads an element, which may later become part of a lane-wise load. */
 static kiln_ssa load_element(kiln_c_builder *b, kiln_ssa_type type, kiln_ssa pointer) {
     kiln_ssa v =
         kiln_c_define(b, type, false, TEXT(b, "*%s", cast(b, type, pointer, true)), &pointer, 1);
@@ -173,7 +173,7 @@ kiln_ssa kiln_c_load(kiln_builder *base, kiln_ssa_type type, kiln_ssa pointer, u
         return load_element(b, type, pointer);
     if (type.lanes && !b->dialect->lane_loops)
         return mask ? load_lanes(b, type, pointer, mask) : load_pieces(b, type, pointer, align);
-    /* The alignment of an element is what every compiler needs. */
+    /* Every compiler requires the alignment of an element. */
     if (!mask && (!type.lanes || kiln_c_is_native(b, type)))
         return kiln_c_define(b, type, false, TEXT(b, "*%s", cast(b, type, pointer, true)), operand,
                              1);

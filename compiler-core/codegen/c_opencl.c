@@ -1,12 +1,11 @@
 /* OpenCL C 1.2: a kernel for each launch. Numbers are scalars and the language's vectors of 2 to 16
- * lanes, which do nearly everything at once; so a device that is a CPU gets its vectors, and one
- * that is a GPU takes them apart. Halves are converted by hand: few devices have them. */
+ * lanes, which have nearly all operations; a CPU gets vectors, and a GPU's compiler splits them.
+ * Halves are converted by helpers, because few devices have them. */
 #include "compiler-core/codegen/c_builder.h"
 
 #define TEXT(b, ...) kiln_arena_printf((b)->arena, __VA_ARGS__)
 
-/* A vector that is no multiple of its size in memory has its functions; what is there already has
- * its types (`_m`: types that may lie over one another). */
+/* Unaligned vectors use functions; aligned ones use types (`_m`: types that may alias). */
 static const char types[] =
     "#pragma OPENCL FP_CONTRACT OFF\n"
     "#ifdef cl_khr_fp64\n"
@@ -39,7 +38,7 @@ static const char types[] =
     "#define INT64_MAX LONG_MAX\n"
     "#define INF32 INFINITY\n"
     "#define NAN32 NAN\n"
-    "#ifdef KILN_NO_FMA\n" /* the driver's runtime says so of devices that do it in software */
+    "#ifdef KILN_NO_FMA\n" /* set by the runtime for devices without a fast fma */
     "#define fma_32(X, Y, Z) ((X) * (Y) + (Z))\n"
     "#define fma_64 fma_32\n"
     "#else\n"
@@ -64,7 +63,7 @@ static const char *with_sign(kiln_c_builder *b, kiln_ssa_type type, const char *
     return TEXT(b, "as_%s%u(%s)", signed_word[type.scalar], type.lanes, x);
 }
 
-/* From what comparisons give, 0 and -1 of the operands' size. */
+/* Converts results of comparisons, 0 and -1 of the operands' size. */
 static const char *to_bool(kiln_c_builder *b, kiln_ssa_type type, const char *condition) {
     return TEXT(b, "convert_uchar%u(-(%s))", type.lanes, condition);
 }
@@ -109,12 +108,12 @@ static const char *convert(kiln_c_builder *b, kiln_conversion how, kiln_ssa_type
         if (type.scalar == KILN_SSA_BOOL) return TEXT(b, "-convert_%s(%s)", name, x);
         return TEXT(b, "as_%s(convert_%s%u(%s))", name, signed_word[to], type.lanes,
                     with_sign(b, type, x));
-    case KILN_CONVERT_UNSIGNED: /* lower bits alone where it becomes narrower */
+    case KILN_CONVERT_UNSIGNED: /* only the lower bits if it becomes narrower */
     case KILN_CONVERT_UNSIGNED_TO_FLOAT:
     case KILN_CONVERT_FLOAT: return TEXT(b, "convert_%s(%s)", name, x);
     case KILN_CONVERT_SIGNED_TO_FLOAT:
         return TEXT(b, "convert_%s(%s)", name, with_sign(b, type, x));
-    case KILN_CONVERT_FLOAT_TO_SIGNED: /* what a NaN becomes is the driver's */
+    case KILN_CONVERT_FLOAT_TO_SIGNED: /* drivers differ on NaN */
     case KILN_CONVERT_FLOAT_TO_UNSIGNED: break;
     }
     return NULL;
@@ -161,9 +160,9 @@ static const char *const lane[] = {".s0", ".s1", ".s2", ".s3", ".s4", ".s5", ".s
 
 static const kiln_c_dialect opencl = {DIALECT};
 
-/* PoCL's compiler (LLVM 15) makes gathers of the loads of a vector's lanes, which take more than
- * twice as long here: 81 us beside 37 for 56x56 images whose channels become blocks of 16. It
- * leaves volatile loads as they are; GPUs would load them past their cache. */
+/* PoCL's compiler (LLVM 15) turns the loads of a vector's lanes into gathers, which take more than
+ * twice as long here: 81 us instead of 37 for 56x56 images whose channels become blocks of 16. It
+ * keeps volatile loads; GPUs would load them past their cache. */
 static const kiln_c_dialect opencl_cpu = {DIALECT, .lane_load = "volatile "};
 
 kiln_status kiln_opencl_emit(const kiln_lowered *lowered, const kiln_target *target,

@@ -1,11 +1,11 @@
-/* Lowered programs to C-family text; and to C, as one translation unit that needs nothing but a C11
+/* Lowered programs to C-family text; and to C, as one translation unit that needs only a C11
  * compiler. */
 #include <string.h>
 
 #include "compiler-core/codegen/c_builder.h"
 #include "compiler-core/codegen/walk.h"
 
-/* Behind this line is what belongs to one artefact alone. */
+/* The text behind this line belongs to one artefact. */
 const char kiln_c_text_split[] = "/* ---- code ---- */\n";
 
 const char kiln_c_helpers[] =
@@ -44,8 +44,8 @@ const char kiln_c_helpers_f64[] = "SATURATE(f64, 0x1p7, s8, u8, 8, INT8_MIN, INT
                                   "SATURATE(f64, 0x1p31, s32, u32, 32, INT32_MIN, INT32_MAX)\n"
                                   "SATURATE(f64, 0x1p63, s64, u64, 64, INT64_MIN, INT64_MAX)\n";
 
-/* Compilers other than gcc and clang have no vectors of their own here, and no aliasing rules that
- * they would use against us. */
+/* For compilers other than gcc and clang, vector extensions are not used, and strict aliasing is
+ * assumed off. */
 static const char c11_types[] =
     "#ifndef KILN_C_PREAMBLE\n"
     "#define KILN_C_PREAMBLE\n"
@@ -86,8 +86,8 @@ static const char c11_types[] =
     "    void *scratch;\n"
     "} kiln_kernel_services;\n";
 
-/* The dot products of microcontrollers, and the same for compilers of other processors. Those of
- * whole vectors are added to a lane's sum, with the lane's place in both operands. */
+/* The dot products of microcontrollers, and replacements for other processors. Those of whole
+ * vectors are added to the sum of a lane, which also selects the place in both operands. */
 static const char thumb_helpers[] =
     "#ifdef __ARM_FEATURE_SIMD32\n"
     "#include <arm_acle.h>\n"

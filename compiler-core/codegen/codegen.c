@@ -17,7 +17,7 @@ static const struct backend_row {
 #undef X
 };
 
-/* The first row that fits the target, of the back end that is named. */
+/* Whether the row fits the target and the named back end. */
 static bool fits(const struct backend_row *row, const kiln_target *target, const char *backend) {
     return target->kind == row->kind &&
            (target->arch == row->arch || row->arch == KILN_ARCH_OTHER) &&

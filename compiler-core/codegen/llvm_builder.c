@@ -190,7 +190,7 @@ static kiln_ssa shuffle(kiln_builder *base, kiln_ssa a, kiln_ssa second, const i
 
 #define FMLAL_LANES 4
 
-/* The f16 that `v`, of FMLAL_LANES floats, is widened from, in the lower half of a vector of
+/* The f16 from which `v`, of FMLAL_LANES floats, is widened, in the lower half of a vector of
  * FMLAL's operands; NULL: it is something else. */
 static LLVMValueRef before_widening(kiln_llvm_builder *b, LLVMValueRef v) {
     int32_t lane[2 * FMLAL_LANES];
@@ -242,9 +242,9 @@ static LLVMValueRef pick(kiln_llvm_builder *b, LLVMRealPredicate when, LLVMValue
     return LLVMBuildSelect(b->builder, is, v, bound, "");
 }
 
-/* A float as an integer of at most 16 bits, whose bounds are floats: clamped, and then converted
- * by way of 32 bits. LLVM takes saturating conversions of vectors to such integers apart into
- * lanes where they are no vectors of the target. A NaN gives 0. */
+/* Converts a float to an integer of at most 16 bits, whose bounds are floats: clamps, then converts
+ * through 32 bits. LLVM splits saturating conversions of vectors to such integers into lanes if the
+ * target has no such vectors. A NaN gives 0. */
 static kiln_ssa clamped(kiln_llvm_builder *b, LLVMValueRef v, kiln_ssa_type to, bool is_signed) {
     LLVMTypeRef from = LLVMTypeOf(v), type = kiln_llvm_type(b, to);
     double range = (double)(1u << kiln_ssa_scalar_bits(to.scalar)),
@@ -253,7 +253,7 @@ static kiln_ssa clamped(kiln_llvm_builder *b, LLVMValueRef v, kiln_ssa_type to, 
     LLVMValueRef bound[] = {LLVMConstReal(scalar, low), LLVMConstReal(scalar, low + range - 1)};
     for (uint32_t i = 0; i < 2; i++) bound[i] = splat_constant(bound[i], to.lanes);
     if (is_signed) v = pick(b, LLVMRealORD, v, LLVMConstNull(from));
-    v = pick(b, LLVMRealOGT, v, bound[0]); /* a NaN is not above */
+    v = pick(b, LLVMRealOGT, v, bound[0]); /* false for a NaN */
     v = pick(b, LLVMRealOLT, v, bound[1]);
     to.scalar = KILN_SSA_I32;
     v = LLVMBuildFPToSI(b->builder, v, kiln_llvm_type(b, to), "");
@@ -433,7 +433,7 @@ static LLVMValueRef lanes_of(kiln_llvm_builder *b, LLVMValueRef v, LLVMValueRef 
     return in(shuffle(&b->base, out(v), out(second), lane, count));
 }
 
-/* An instruction with one lane: as many of it as there are lanes. */
+/* An instruction with one lane is emitted once per lane. */
 static kiln_ssa intrinsic_by_lane(kiln_llvm_builder *b, const kiln_intrinsic *row, kiln_ssa sum,
                                   kiln_ssa a, kiln_ssa second) {
     LLVMTypeRef i32 = LLVMInt32TypeInContext(b->context), vector = i32, *overload = NULL;
@@ -510,11 +510,12 @@ static kiln_ssa constant_bytes(kiln_builder *base, const uint8_t *bytes, uint32_
     return out(global);
 }
 
-/* What an instruction gives for whole vectors, of as many lanes as it takes. */
+/* Emits an instruction for whole vectors of its number of lanes. */
 typedef LLVMValueRef (*of_vectors)(kiln_llvm_builder *b, LLVMValueRef v, LLVMValueRef second,
                                    uint32_t lanes);
 
-/* Of any number of lanes, by the instructions of `least`, ..., 8 and 16. `second` may be NULL. */
+/* Any number of lanes, by the instructions of `least`, ..., 8 and 16 lanes. `second` may be
+ * NULL. */
 static LLVMValueRef by_vectors(kiln_llvm_builder *b, of_vectors function, LLVMValueRef v,
                                LLVMValueRef second, uint32_t lanes, uint32_t least) {
     if (lanes >= least && (lanes == 4 || lanes == 8 || lanes == 16))
@@ -581,7 +582,7 @@ static kiln_ssa to_bf16(kiln_builder *base, kiln_ssa v) {
     return out(by_vectors(b, shortened, in(v), NULL, lanes, 8));
 }
 
-/* LLVM leaves open what rounding a NaN gives; the processor does not: 0x80000000. */
+/* LLVM does not define the rounding of a NaN; the processor gives 0x80000000. */
 static kiln_ssa rounded(kiln_builder *base, kiln_ssa value) {
     kiln_llvm_builder *b = of(base);
     const kiln_ssa_type to = kiln_type_vector(KILN_SSA_I32, type_of(base, value).lanes);
@@ -601,8 +602,8 @@ static LLVMValueRef bytes_of(kiln_llvm_builder *b, int64_t value, uint32_t count
     return splat_constant(LLVMConstInt(type, (uint64_t)value, true), count);
 }
 
-/* Bytes that are counted alone are summed up and weighed by an instruction for products of bytes,
- * four to a lane: no shuffles, and no shift for the factor. */
+/* Ones counted per byte are summed up and multiplied by an instruction for products of bytes, four
+ * to a lane: no shuffles, and no shift for the factor. */
 static const struct weigher {
     const char *needs[2]; /* features; NULL: no other */
     uint32_t lanes;
@@ -624,7 +625,7 @@ static const struct weigher *find_weigher(const kiln_target *target, uint32_t la
     return NULL;
 }
 
-/* Without such an instruction AVX2 sums up pairs of weighed bytes, and pairs of those. */
+/* Without such an instruction AVX2 sums up pairs of multiplied bytes, and pairs of those. */
 static LLVMValueRef weighed_pairs(kiln_llvm_builder *b, LLVMValueRef counts, int64_t factor) {
     LLVMTypeRef i16 = LLVMInt16TypeInContext(b->context);
     LLVMValueRef arg[] = {counts, bytes_of(b, factor, 32)};
@@ -663,8 +664,7 @@ static kiln_ssa bits_of_lanes(kiln_builder *base, kiln_ssa mask) {
     return out(LLVMBuildBitCast(b->builder, in(mask), type, ""));
 }
 
-/* LLVM would shorten chains of additions at the cost of registers, of which accumulators leave
- * none. */
+/* LLVM would shorten chains of additions, which needs registers that the accumulators occupy. */
 static kiln_ssa opaque(kiln_builder *base, kiln_ssa v) {
     kiln_llvm_builder *b = of(base);
     const char *place = b->machine->vector_constraint;

@@ -1,4 +1,4 @@
-/* Control over LLVM's C API: marks, loops, branches, functions as the kernel ABI has them. */
+/* Control over LLVM's C API: marks, loops, branches, functions of the kernel ABI. */
 #include <stddef.h>
 #include <string.h>
 
@@ -59,8 +59,8 @@ struct kiln_open_loop {
     LLVMBasicBlockRef preheader, block;
     LLVMValueRef counter, first;
     KILN_VEC(LLVMValueRef) carried;
-    /* Addresses that advance with the counter are pointers of their own, stepped at the end of the
-     * loop: LLVM's strength reduction would find them too, but takes longer than all other passes.
+    /* Addresses that advance with the counter are separate pointers, stepped at the end of the
+     * loop: LLVM's strength reduction would do the same, but takes longer than all other passes.
      */
     KILN_VEC(stepping) pointer;
 };
@@ -111,8 +111,8 @@ static void step_pointers(kiln_llvm_builder *b, kiln_loop_handle loop, LLVMBasic
     }
 }
 
-/* Where integers of 64 bits are pairs of registers: if the bounds are known and small the
- * counter has 32 bits, and what is computed of it takes it extended. */
+/* For targets where 64-bit integers are pairs of registers: if the bounds are known and small the
+ * counter has 32 bits, and its users extend it. */
 static void shorten_counter(kiln_llvm_builder *b, kiln_loop_handle loop, LLVMValueRef end) {
     LLVMBasicBlockRef here = LLVMGetInsertBlock(b->builder);
     LLVMValueRef first = loop->first, counter = loop->counter;
@@ -147,7 +147,7 @@ void kiln_llvm_loop_end(kiln_builder *base, kiln_loop_handle loop, kiln_ssa end,
     LLVMBuildCondBr(b->builder, again, loop->block, exit);
     LLVMAddIncoming(loop->counter, &next, &latch, 1);
     for (uint32_t i = 0; i < loop->carried.count; i++) {
-        LLVMValueRef value = in(carried[i]); /* stays what it is behind the loop */
+        LLVMValueRef value = in(carried[i]); /* unchanged behind the loop */
         LLVMAddIncoming(loop->carried.data[i], &value, &latch, 1);
     }
     LLVMPositionBuilderAtEnd(b->builder, exit);
@@ -157,7 +157,7 @@ void kiln_llvm_loop_end(kiln_builder *base, kiln_loop_handle loop, kiln_ssa end,
 
 struct kiln_open_branch {
     LLVMBasicBlockRef otherwise, join; /* otherwise NULL: no else side */
-    LLVMBasicBlockRef from, then_end;  /* where `no` and `yes` come from */
+    LLVMBasicBlockRef from, then_end;  /* predecessors of the join for `no` and `yes` */
 };
 
 kiln_branch_handle kiln_llvm_branch_begin(kiln_builder *base, kiln_ssa condition, bool has_else) {
@@ -245,7 +245,8 @@ void kiln_llvm_entry_end(kiln_builder *b) {
     LLVMBuildRet(of(b)->builder, LLVMConstInt(i32_type(of(b)), KILN_KERNEL_OK, false));
 }
 
-/* Where members of the ABI's structures lie on the target, whose pointers may be shorter than here.
+/* Offsets of members of the ABI's structures on the target, whose pointers may be shorter than the
+ * host's.
  */
 enum { SERVICE_HOST, SERVICE_PARALLEL_FOR, SERVICE_SCRATCH };
 
@@ -288,8 +289,8 @@ void kiln_llvm_entry_begin(kiln_builder *base, const char *name, uint32_t arg_co
     }
 }
 
-/* What moves from the function that calls parallel_for to the body are 8-byte words on the caller's
- * stack: the services, then what is captured. int32 body(words, begin, end, worker). */
+/* The function that calls parallel_for passes 8-byte words on its stack to the body: the services,
+ * then the captured values. int32 body(words, begin, end, worker). */
 void kiln_llvm_parallel_begin(kiln_builder *base, const char *name, kiln_mark entry,
                               const kiln_ssa *captured, uint32_t captured_count,
                               kiln_body_values *out_values) {

@@ -13,7 +13,7 @@
 struct kiln_llvm_launches {
     unsigned convention; /* LLVM's number of the calling convention of kernels */
     const char *grid[3], *group[3], *barrier; /* intrinsics */
-    bool barrier_orders_memory;               /* else fences stand around it */
+    bool barrier_orders_memory;               /* else it needs fences around it */
     bool shared_is_dynamic;                   /* its size is the launch's, not the function's */
     void (*describe)(kiln_llvm_builder *b, const kiln_launch_head *head);
     bool has_warps; /* of NVIDIA's instructions */
@@ -30,7 +30,7 @@ static LLVMTypeRef bytes_type(const kiln_llvm_builder *b, uint64_t count) {
     return LLVMArrayType2(LLVMInt8TypeInContext(b->context), count);
 }
 
-/* ---- what a kernel is, to each machine ------------------------------------------------------- */
+/* ---- properties of kernels, by machine ------------------------------------------------------- */
 
 /* nvvm.annotations: {function, name, value}. */
 static void annotate(kiln_llvm_builder *b, const char *name, uint32_t value) {
@@ -79,8 +79,8 @@ static const kiln_llvm_launches amdgpu_launches = {
     .describe = describe_amdgpu,
 };
 
-/* The first version of PTX that has the processor (sm_90: with sm_90a), so that every driver that
- * knows the processor reads it: of CUDA 11.0 (450) and 12.0 (525). */
+/* The first PTX version with the processor (sm_90: with sm_90a), so that every driver for the
+ * processor reads it: of CUDA 11.0 (450) and 12.0 (525). */
 static const struct {
     const char *processor, *features;
 } ptx_versions[] = {{"sm_80", "+ptx70"}, {"sm_90", "+ptx80"}, {"sm_90a", "+ptx80"}};
@@ -108,8 +108,8 @@ void kiln_llvm_spell_amdgpu(const kiln_target *target, const char *processor, ki
 
 /* ---- functions ------------------------------------------------------------------------------- */
 
-/* Where a thread is, as an I64; LLVM is told the bound, so that what is computed of it needs no
- * more than 32 bits. */
+/* The index of a group or thread, as an I64; LLVM gets its bound, so that arithmetic on it needs
+ * only 32 bits. */
 static kiln_ssa place(kiln_llvm_builder *b, const char *name, uint64_t end) {
     LLVMTypeRef i64 = LLVMInt64TypeInContext(b->context);
     if (end == 1) return out(LLVMConstNull(i64));
@@ -148,7 +148,8 @@ static LLVMValueRef local_memory(kiln_llvm_builder *b, uint64_t bytes) {
                                       : LLVMBuildAddrSpaceCast(b->builder, memory, type, "");
 }
 
-/* void name(pointers). They may overlap: modules put results over inputs that are read no more. */
+/* void name(pointers). They may overlap: modules put results over inputs that are not read any
+ * more. */
 void kiln_llvm_launch_begin(kiln_builder *base, const kiln_launch_head *head,
                             kiln_launch_values *values) {
     kiln_llvm_builder *b = of(base);
@@ -191,9 +192,9 @@ void kiln_llvm_barrier(kiln_builder *base) {
         LLVMBuildFence(b->builder, LLVMAtomicOrderingAcquire, false, "");
 }
 
-/* ---- instructions of warps, copies that land later ------------------------------------------- */
+/* ---- instructions of warps, asynchronous copies ------------------------------------------- */
 
-/* Registers are I32; LLVM wants those of f16 as pairs of them. */
+/* Registers are I32; for f16 LLVM takes pairs of halves. */
 static void warp_product(kiln_builder *base, const kiln_intrinsic *row, const kiln_ssa *a,
                          const kiln_ssa *second, kiln_ssa *sum) {
     kiln_llvm_builder *b = of(base);
@@ -224,7 +225,7 @@ static void load_matrices(kiln_builder *base, kiln_ssa pointer, uint32_t count, 
         result[i] = out(LLVMBuildExtractValue(b->builder, all, i, ""));
 }
 
-/* 16 bytes pass by the first cache, which keeps them only for this group. */
+/* Copies of 16 bytes bypass the first cache, because only this group needs them. */
 static void copy(kiln_builder *base, kiln_ssa to, kiln_ssa from, uint32_t bytes) {
     kiln_llvm_builder *b = of(base);
     LLVMValueRef arg[] = {(LLVMValueRef)to, (LLVMValueRef)from};
@@ -256,8 +257,8 @@ static kiln_ssa exchange(kiln_builder *base, kiln_ssa v, uint32_t lanes) {
 
 /* ---- instructions of groups of warps --------------------------------------------------------- */
 
-/* LLVM has no intrinsics for them: they are inline assembly that takes all sums and gives them
- * back, so that nothing which touches a sum moves across it. `more`: operands behind the sums. */
+/* LLVM has no intrinsics for them: they are inline assembly that takes all sums and returns them,
+ * so that no access to a sum moves across it. `more`: operands behind the sums. */
 static void assemble(kiln_llvm_builder *b, const char *text, kiln_ssa *sum, uint32_t count,
                      LLVMValueRef *more, uint32_t more_count) {
     kiln_strbuf constraint = {0};
@@ -340,7 +341,7 @@ static void token_place(kiln_builder *base, kiln_ssa pointer, uint32_t arrivals)
              0, &at, 1);
 }
 
-/* Who works: the warp's threads are through, and see that of each other, before one comes. */
+/* Consumers: all threads of the warp are done, and see each other's writes, before one arrives. */
 static void token_push(kiln_builder *base, kiln_ssa pointer, bool is_producer) {
     kiln_llvm_builder *b = of(base);
     LLVMValueRef at = shared_address(b, pointer);

@@ -1,6 +1,6 @@
-/* LLVM modules to bytes: target machine and output. There is no pass pipeline: what is emitted is
- * the code that is wanted, and simplifycfg, early-cse or instcombine on it cost a millisecond and
- * made no kernel of conv:C1..C12 faster. */
+/* LLVM modules to bytes: target machine and output. There is no pass pipeline: the emitted code is
+ * final, and simplifycfg, early-cse or instcombine cost a millisecond and made no kernel of
+ * conv:C1..C12 faster. */
 #include <llvm-c/Analysis.h>
 #include <llvm-c/Support.h>
 #include <llvm-c/Target.h>
@@ -21,11 +21,11 @@ const char *kiln_codegen_version(void) {
     return TEXT(KILN_CODEGEN_VERSION) "-llvm" LLVM_VERSION_STRING;
 }
 
-/* Turns passes of the code generator off, or on again: those that find nothing in what is emitted
- * here, where addresses are stepped and no expression is there twice. Loop strength reduction would
- * take half of all time, the others a tenth; kernels of conv:C2 and C9 run as fast without
- * (candidates drawn at random, within 1 %). LLVM has only switches of the whole process for this,
- * so they are set by each compilation, whatever they were before, until its context ends. */
+/* Turns passes of the code generator off, or on again: those without effect on the emitted code,
+ * where addresses are stepped and no expression occurs twice. Loop strength reduction would take
+ * half of all time, the others a tenth; kernels of conv:C2 and C9 run as fast without (candidates
+ * drawn at random, within 1 %). LLVM has only process-wide switches for this, so each compilation
+ * sets them, until its context ends. */
 static void set_switches(bool off) {
     static const char *const on_or_off[2][8] = {
 #define SWITCHES(value)                     \
@@ -65,7 +65,7 @@ void kiln_codegen_context_destroy(kiln_codegen_context *context) {
     set_switches(false);
 }
 
-/* Everything of LLVM's that one compilation owns, and the machine, which its context owns. */
+/* LLVM's objects of one compilation, and the machine, which its context owns. */
 typedef struct llvm_job {
     LLVMTargetMachineRef machine;
     LLVMContextRef context;
@@ -92,8 +92,8 @@ void kiln_llvm_spell_cpu(const kiln_target *target, const char *processor, kiln_
     out->has_library = true;
 }
 
-/* Nothing stands below its kernels but a monitor (deploy/monitor), which has no mathematics. Only
- * in a triple of four parts does LLVM find the ABI. */
+/* Its kernels run on a monitor (deploy/monitor) without mathematical functions. LLVM finds the ABI
+ * only in a triple of four parts. */
 void kiln_llvm_spell_micro(const kiln_target *target, const char *processor, kiln_arena *arena,
                            kiln_llvm_machine *out) {
     kiln_llvm_spell_cpu(target, processor, arena, out);
@@ -109,8 +109,8 @@ static bool is_row(const kiln_target *target, const kiln_codegen_options *option
            strcmp(options->backend ? options->backend : "llvm", backend) == 0;
 }
 
-/* The row of the target, whose code generator is registered, once. Without a triple: there is none
- * in this program. */
+/* The row of the target; registers its code generator once. No triple: this program has no such
+ * code generator. */
 static kiln_llvm_machine open_machine(const kiln_target *target,
                                       const kiln_codegen_options *options, kiln_arena *arena) {
     kiln_llvm_machine machine = {0};
@@ -180,7 +180,8 @@ static kiln_status make_module(llvm_job *job, const kiln_llvm_machine *machine,
     kiln_status st = kiln_walk_lowered(&builder.base, lowered, target, arena, output);
     kiln_llvm_builder_deinit(&builder);
     if (st) return st;
-    /* A tenth of a millisecond that turns a bug here into one lost candidate with a reason. */
+    /* Takes a tenth of a millisecond, and turns a bug here into one failed candidate with a
+     * reason. */
     if (LLVMVerifyModule(job->module, LLVMReturnStatusAction, &job->message))
         return KILN_ERROR(INTERNAL, "LLVM: %s", job->message);
     LLVMDisposeMessage(job->message); /* an empty one */
@@ -214,7 +215,7 @@ kiln_status kiln_llvm_emit(const kiln_lowered *lowered, const kiln_target *targe
     kiln_codegen_output output = {0};
     kiln_arena scratch;
     kiln_arena_init(&scratch, 256 << 10);
-    set_switches(true); /* another context may have ended since */
+    set_switches(true); /* another context may have ended in between */
     const kiln_llvm_machine machine = open_machine(target, options, &scratch);
     kiln_status st = machine.triple
                          ? make_machine(context, &machine, options->optimise, &scratch)

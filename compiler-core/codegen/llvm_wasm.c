@@ -7,7 +7,7 @@
 enum { SYMBOL_FUNCTION, SYMBOL_DATA, SYMBOL_GLOBAL, SYMBOL_SECTION, SYMBOL_TAG, SYMBOL_TABLE };
 #define SYMBOL_LOCAL 0x02u
 #define SYMBOL_UNDEFINED 0x10u
-#define SYMBOL_NAMED 0x40u /* an undefined one, whose name is not that of its import */
+#define SYMBOL_NAMED 0x40u /* an undefined symbol with an explicit name */
 
 #define MEMORY_SHARED 3u /* and with a maximum */
 
@@ -67,7 +67,7 @@ static kiln_str find_exports(kiln_str object, bool *out_bad, kiln_strbuf *export
     return kiln_strbuf_view(exports);
 }
 
-/* The same imports, of a memory that is shared. */
+/* The same imports, with a shared memory. */
 static kiln_str share_memory(kiln_str imports, bool *out_bad, kiln_strbuf *out) {
     kiln_wasm_reader r = {.rest = imports};
     const uint32_t count = kiln_wasm_read_u32(&r);

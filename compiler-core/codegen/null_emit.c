@@ -1,8 +1,8 @@
 /* The back end of targets of kind null: the launches of a lowered program (lower/launch.h) as byte
- * code (base/null_code.h), one function for each. Where a thread is stands in its first registers;
- * loops inside of it, of every kind, run in order, one element at a time. Addresses are linear
- * forms of loop variables: what an outer loop decides is computed where that loop begins, and an
- * access adds the innermost variable's part. */
+ * code (base/null_code.h), one function for each. A thread's indices are in its first registers;
+ * loops of every kind inside of it run in order, one element at a time. Addresses are linear forms
+ * of loop variables: the part of an outer loop is computed where that loop begins, and an access
+ * adds the innermost variable's part. */
 #include <string.h>
 
 #include "base/check.h"
@@ -16,7 +16,7 @@
 #define NOT_IN_SCOPE UINT32_MAX
 #define LOCAL_ALIGNMENT UINT64_C(16)
 
-/* The part of an offset that loops up to some level decide. */
+/* The part of an offset that depends on loops up to some level. */
 typedef struct partial {
     kiln_expr offset;
     uint16_t reg;
@@ -42,14 +42,15 @@ typedef struct emitter {
     uint16_t *buffer_number; /* [buffer count] + 1; 0: none */
     uint16_t *var_register;  /* [var count] of those in scope */
     uint32_t *var_level;     /* [var count] or NOT_IN_SCOPE */
-    kiln_affine **offset;    /* [expr count when asked], by offset expression; NULL: not asked */
+    kiln_affine **offset;    /* [expr count at the first use], by offset expression; NULL: not
+                              * computed */
     uint32_t offset_count;
     level level[LEVELS_MAX];
     uint32_t level_count;
     uint32_t next_register;
-    /* Values of this statement. What is computed under a condition is forgotten behind it. */
+    /* Values of this statement. Values computed under a condition are dropped behind it. */
     KILN_VEC(remembered) value;
-    kiln_status status; /* the first thing that went wrong */
+    kiln_status status; /* the first error */
 } emitter;
 
 /* ---- registers and instructions -------------------------------------------------------------- */
@@ -88,8 +89,8 @@ static uint16_t typed(emitter *e, kiln_null_op op, uint16_t b, kiln_dtype dtype)
     return a;
 }
 
-/* Constants are set once, before everything. Their registers are taken from the top, so that those
- * of statements can be used again. */
+/* Constants are set once, at the start. Their registers are taken from the top, so that those of
+ * statements can be reused. */
 static uint16_t constant(emitter *e, int64_t bits) {
     for (uint32_t i = 0; i < e->constants.count; i++)
         if (e->constants.data[i].imm == bits) return e->constants.data[i].a;
@@ -147,7 +148,7 @@ static uint16_t scaled_sum(emitter *e, uint16_t base, uint16_t factor, int64_t c
     return a;
 }
 
-/* Constant and variables of loops up to `level`; remembered by the outermost level that has it. */
+/* The constant and the variables of loops up to `level`; kept by the outermost possible level. */
 static uint16_t partial_sum(emitter *e, kiln_expr offset, uint32_t up_to) {
     const kiln_affine *affine = affine_of(e, offset);
     uint16_t sum = NO_REGISTER;
@@ -209,7 +210,7 @@ static void prepare_load(kiln_program *p, kiln_expr load, void *context) {
     remember_partial(e, offset_of_load(e, load));
 }
 
-/* Computes before the loops inside `stmt` what their accesses need of the loops outside. */
+/* Computes the outer loops' parts of offsets before the loops inside `stmt` that use them. */
 static void prepare_inner(emitter *e, kiln_stmt stmt, bool is_inside) {
     const kiln_stmt_info *s = &e->p->stmt.data[stmt];
     if (is_inside && s->kind == KILN_STMT_STORE) {
@@ -224,7 +225,7 @@ static void prepare_inner(emitter *e, kiln_stmt stmt, bool is_inside) {
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-/* The instruction of an operator on operands of a class; END: another way. */
+/* The instruction of an operator on operands of a class; END: no single instruction. */
 typedef struct operator_row {
     uint8_t integer, is_unsigned, real; /* kiln_null_op; is_unsigned: of 64 bits */
 } operator_row;
@@ -313,7 +314,7 @@ static uint16_t cast(emitter *e, kiln_dtype from, kiln_dtype to, uint16_t reg) {
     return wrap(e, to, reg);
 }
 
-/* Bits of `reg` at distance `by`, under a mask, added to those without. */
+/* Adds the bits of `reg` shifted by `by` to those of `reg`, both under a mask. */
 static uint16_t add_neighbours(emitter *e, uint16_t reg, int64_t by, uint64_t mask) {
     const uint16_t part = constant(e, (int64_t)mask), moved = new_register(e);
     put(e, KILN_NULL_SHIFT_RIGHT_UNSIGNED, moved, reg, constant(e, by), 0, 64);
@@ -332,7 +333,7 @@ static uint16_t count_ones(emitter *e, kiln_dtype dtype, uint16_t reg) {
     return reg;
 }
 
-/* Integer operators that are no instruction. */
+/* Integer operators without an instruction. */
 static uint16_t integer_special(emitter *e, kiln_expr_op op, kiln_dtype dtype,
                                 const uint16_t *operand) {
     uint16_t a;
@@ -373,7 +374,7 @@ static void note_load(kiln_program *p, kiln_expr load, void *context) {
     *(bool *)context = true;
 }
 
-/* Whether computing an expression where its value is not wanted may fail. */
+/* Whether evaluating the expression may fail where its value is not needed. */
 static bool has_load(emitter *e, kiln_expr expr) {
     bool found = false;
     kiln_expr_visit_loads(e->p, expr, 0, note_load, &found);
@@ -521,7 +522,7 @@ static void add_buffer(emitter *e, kiln_buffer buffer, kiln_null_place place, ui
     e->buffer_number[buffer] = (uint16_t)e->buffers.count;
 }
 
-/* Registers can be named by number alone, so a register buffer lies in the thread's memory. */
+/* Registers cannot be indexed, so a register buffer lies in the thread's memory. */
 static void add_register_buffer(emitter *e, kiln_buffer buffer) {
     const kiln_buffer_info *info = &e->p->buffer.data[buffer];
     if (e->buffer_number[buffer] || info->scope != KILN_SCOPE_REGISTER) return;
@@ -569,7 +570,7 @@ static void add_memory(emitter *e, const kiln_launches *launches, const kiln_lau
     e->f->local_bytes = KILN_ALIGN_UP(launch->local_bytes, LOCAL_ALIGNMENT);
 }
 
-/* Constants lie at the top of the registers while code is made; here they move down behind the
+/* While code is made constants are at the top of the registers; this moves them down behind the
  * others. */
 static uint16_t moved(const emitter *e, uint16_t reg) {
     uint32_t first = KILN_NULL_REGISTERS_MAX - e->constants.count;
@@ -599,7 +600,7 @@ static void finish(emitter *e) {
                                KILN_NULL_REGISTERS_MAX);
 }
 
-/* A variable of the grid or the group; 0: it has none along this axis. */
+/* Sets the register of a variable of the grid or the group; 0: none along this axis. */
 static void set_place(emitter *e, kiln_var var, uint16_t reg) {
     if (!var) return;
     e->var_register[var] = reg;

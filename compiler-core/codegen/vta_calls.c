@@ -6,12 +6,12 @@
 #include "compiler-core/ir/ir_text.h"
 #include "vta/emit.h"
 
-/* Where an ALLOC with several places has them. */
+/* The places of an ALLOC with several. */
 typedef struct staged {
     kiln_stmt alloc;
     kiln_vta_memory memory;
     uint32_t first, step; /* tile of the first place, and tiles from one place to the next */
-    uint32_t count, next; /* places, and the one that it takes next */
+    uint32_t count, next; /* number of places, and the next one to use */
 } staged;
 
 typedef struct walking {
@@ -19,11 +19,12 @@ typedef struct walking {
     uint32_t used[KILN_VTA_MEMORY_COUNT];  /* tiles that are taken */
     uint32_t limit[KILN_VTA_MEMORY_COUNT]; /* tiles that there are */
     uint32_t stages;                       /* of the innermost pipeline around; 1: none */
-    const uint32_t *asked;                 /* [buffer count] places that stores ask for, */
-    uint32_t asked_most;                   /* of which a buffer gets so many */
-    uint32_t quarter; /* tiles of a part of the accumulators that places in turn begin at; 0: any */
+    const uint32_t *asked;                 /* [buffer count] places requested by stores, */
+    uint32_t asked_most;                   /* limited to this number */
+    uint32_t quarter; /* rotating places begin at multiples of this many accumulator tiles; 0:
+                       * anywhere */
     KILN_VEC(staged) staged;
-    bool is_full; /* a place was more than there is */
+    bool is_full; /* there was no room for a place */
 } walking;
 
 static kiln_status walk(walking *w, kiln_stmt stmt);
@@ -46,7 +47,7 @@ static kiln_status take_places(walking *w, kiln_buffer buffer, uint64_t tiles,
     return KILN_OK;
 }
 
-/* Takes back all that lies from `tile` on. */
+/* Frees all tiles from `tile` on. */
 static void free_from(walking *w, kiln_vta_memory memory, uint32_t tile) {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < w->staged.count; i++)
@@ -56,9 +57,8 @@ static void free_from(walking *w, kiln_vta_memory memory, uint32_t tile) {
     w->used[memory] = tile;
 }
 
-/* Places in turn of a buffer. Where the ALU is an engine it waits for GEMM in the same quarter of
- * the accumulators (vta/csim.h), so each place has a quarter of its own, and what lies before them
- * too.
+/* Rotating places of a buffer. If the ALU is an engine it waits for GEMM in the same quarter of the
+ * accumulators (vta/csim.h), so each place has its own quarter, separate from buffers before them.
  */
 static kiln_status take_staged(walking *w, kiln_buffer buffer, staged *made) {
     const uint64_t tiles = kiln_vta_tiles_of(&w->m, buffer);
@@ -70,7 +70,7 @@ static kiln_status take_staged(walking *w, kiln_buffer buffer, staged *made) {
     return take_places(w, buffer, (uint64_t)made->step * (made->count - 1) + tiles, &made->first);
 }
 
-/* The next of its places, which stay taken until what lies before them is taken back. */
+/* Takes the next of its places, which stay in use until the buffers before them are freed. */
 static kiln_status take_next(walking *w, kiln_stmt alloc, uint32_t count) {
     const kiln_buffer buffer = w->m.p->stmt.data[alloc].buffer;
     staged *at = NULL;
@@ -109,7 +109,7 @@ static kiln_status walk_alloc(walking *w, kiln_stmt stmt) {
     const uint32_t before = w->used[memory];
     kiln_status st = KILN_OK;
     if (memory == KILN_VTA_OUT)
-        forget_outputs(w, s->buffer); /* they lie where their accumulators do */
+        forget_outputs(w, s->buffer); /* outputs lie in the place of their accumulators */
     else if (stages > 1)
         st = take_next(w, stmt, stages);
     else
@@ -146,8 +146,8 @@ static kiln_status run_pipeline(walking *w, kiln_stmt stmt, uint32_t stages) {
     return st;
 }
 
-/* The store that the loops from `stmt` on are around and nothing else, and these loops; false: they
- * are around more, or one of them is unrolled or a pipeline. */
+/* The only store inside the loops from `stmt` on, and these loops; false: they contain more, or one
+ * of them is unrolled or a pipeline. */
 static bool find_chain(walking *w, kiln_stmt stmt, kiln_stmt *out_store) {
     const kiln_program *p = w->m.p;
     w->m.loop_count = w->m.guard_count = 0;
@@ -233,7 +233,7 @@ static kiln_status walk(walking *w, kiln_stmt stmt) {
     return KILN_ERROR(ILLEGAL_SCHEDULE, "a statement is none of a program for the machine");
 }
 
-/* `*most`: the most places that one of them asks for. */
+/* `*most`: the largest number of places that a store requests. */
 static void find_stages(const kiln_program *p, kiln_stmt stmt, uint32_t *stages, uint32_t *most) {
     const kiln_stmt_info *s = &p->stmt.data[stmt];
     const kiln_attribute *a = kiln_stmt_attribute(p, stmt, KILN_ATTRIBUTE_PIPELINE);
@@ -244,11 +244,11 @@ static void find_stages(const kiln_program *p, kiln_stmt stmt, uint32_t *stages,
     for (uint32_t i = 0; i < s->child.count; i++) find_stages(p, s->child.data[i], stages, most);
 }
 
-/* How places are given out. */
+/* The allocation of places. */
 typedef struct giving {
-    bool quarters;         /* accumulators in turn have quarters of their own */
-    const uint32_t *asked; /* [buffer count] places that stores ask for */
-    uint32_t asked_most;   /* and of these so many at most */
+    bool quarters;         /* rotating accumulators have separate quarters */
+    const uint32_t *asked; /* [buffer count] places requested by stores */
+    uint32_t asked_most;   /* limit of these */
 } giving;
 
 static kiln_status make_calls(kiln_program *p, kiln_arena *arena, const giving *how,
@@ -287,7 +287,7 @@ kiln_status kiln_vta_calls_of(kiln_program *p, const kiln_buffer *arg, uint32_t 
     bool is_full;
     *out_calls = (kiln_vta_calls){.config = *config, .sizes = kiln_vta_sizes_of(config)};
     for (uint32_t i = 0; i < arg_count; i++) kiln_vec_push_in(arena, &out_calls->buffer, arg[i]);
-    /* Where there is no room for one way, there may be for the next. */
+    /* Tries the ways in order until one has enough room. */
     uint32_t *asked = KILN_ARENA_ARRAY(arena, uint32_t, p->buffer.count), most = 1;
     find_stages(p, p->root, asked, &most);
     kiln_status st = NULL;
@@ -322,7 +322,7 @@ typedef struct tile_loops {
     uint32_t extent[KILN_VTA_NEST_LOOPS_MAX], step[KILN_VTA_NEST_LOOPS_MAX];
 } tile_loops;
 
-/* Two loops with the same step go over as many tiles as one that is as long as both. */
+/* Two loops with the same step cover the tiles of one loop with the extent of both. */
 static void add_tile_loop(tile_loops *loops, uint32_t extent, uint32_t step) {
     if (step == 0) return;
     for (uint32_t i = 0; i < loops->count; i++) {
@@ -397,7 +397,7 @@ bool kiln_vta_call_reads_results(const kiln_vta_call *call, const kiln_vta_sizes
     const uint32_t tiles = sizes->tile_count[KILN_VTA_ACC];
     bool *result = KILN_ARENA_ARRAY(arena, bool, tiles),
          *source = KILN_ARENA_ARRAY(arena, bool, tiles), found = false;
-    kiln_vta_call other = *call; /* with its sources in the place of results */
+    kiln_vta_call other = *call; /* the same call with sources in place of results */
     if (!kiln_vta_call_has_sources(call)) return false;
     other.nest.base.dst = other.nest.base.src;
     for (uint32_t i = 0; i < other.nest.loop_count; i++)

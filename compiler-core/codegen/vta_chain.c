@@ -5,7 +5,8 @@
 #define BYTE_MIN (-128)
 #define BYTE_MAX 127
 
-/* ---- what accumulators hold ------------------------------------------------------------------ */
+/* ---- contents of accumulators
+ * ------------------------------------------------------------------ */
 
 typedef struct holding {
     kiln_vta_matching *m;
@@ -27,8 +28,8 @@ static void set_tile(void *context, kiln_vta_memory memory, uint32_t tile, bool 
         h->m->held[tile] = h->set;
 }
 
-/* Adds a call that reads accumulators which hold one of `wanted`, and leaves `held` in those that
- * it writes. */
+/* Adds a call that requires one of `wanted` in the accumulators that it reads, and leaves `held` in
+ * those that it writes. */
 static bool add_wanting(kiln_vta_matching *m, const kiln_vta_call *call, uint8_t wanted,
                         uint8_t held) {
     holding h = {.m = m, .wanted = wanted, .set = held};
@@ -69,13 +70,13 @@ bool kiln_vta_chain_add(kiln_vta_matching *m, kiln_vta_chain *c, kiln_vta_alu_op
     return true;
 }
 
-/* The load of an accumulator that the value is; 0: it is none. Those that hold bytes are cast. */
+/* The accumulator load in the value; 0: it is none. Loads of bytes are cast. */
 static kiln_expr accumulator_of(const kiln_vta_matching *m, kiln_expr e) {
     if (kiln_vta_is_cast(m, e, KILN_I32, KILN_I8)) e = kiln_vta_operand(m, e, 0);
     return kiln_vta_is_load(m, e, KILN_SCOPE_ACC) ? e : 0;
 }
 
-/* A second operand: an accumulator, or one that operations of its own make. */
+/* A second operand: an accumulator, or a value computed by other operations. */
 static bool find_source(kiln_vta_matching *m, kiln_expr e, kiln_vta_chain *c,
                         kiln_expr *out_source) {
     *out_source = accumulator_of(m, e);
@@ -126,7 +127,7 @@ static bool find_chain(kiln_vta_matching *m, kiln_expr e, kiln_vta_chain *c) {
     return kiln_vta_refuse(m, "the ALU has no operation for a part of the value");
 }
 
-/* The first operation works on the accumulator that is written. */
+/* Starts a chain: its first operation works on the accumulator that is written. */
 static bool begin_chain(kiln_vta_matching *m, const kiln_vta_access *wanted, kiln_vta_chain *c) {
     kiln_vta_access first;
     if (!kiln_vta_find_load(m, c->first, &first)) return false;
@@ -144,8 +145,8 @@ static bool begin_chain(kiln_vta_matching *m, const kiln_vta_access *wanted, kil
     return kiln_vta_refuse(m, "an accumulator is made of another one, not of itself");
 }
 
-/* Takes off what a store that saturates does: a last run of minima and maxima, of numbers that are
- * bytes and at least one of each. Returns whether the store saturates then. */
+/* Removes operations that a saturating store does: minima and maxima at the end, with byte limits,
+ * at least one of each. Returns whether the store saturates. */
 static bool take_off_saturation(const kiln_vta_matching *m, kiln_vta_chain *c) {
     uint32_t first = c->count, kept;
     bool has_min = false, has_max = false;
@@ -179,7 +180,7 @@ static kiln_buffer buffer_of(const kiln_vta_matching *m, kiln_expr load) {
     return kiln_vta_node(m, load)->payload.id;
 }
 
-/* What is computed in a place of its own is in no other part of the value. */
+/* Whether values computed in separate places are not used in another part. */
 static bool parts_are_apart(kiln_vta_matching *m, const kiln_vta_chain *c) {
     for (uint32_t i = 0; i < c->part_count; i++) {
         const kiln_expr own = c->part[i]->first;
@@ -193,7 +194,7 @@ static bool parts_are_apart(kiln_vta_matching *m, const kiln_vta_chain *c) {
     return true;
 }
 
-/* Operands that have operations of their own, each in the place of its accumulators. */
+/* Adds the calls of operands with their own operations, each in the place of its accumulators. */
 static bool add_parts(kiln_vta_matching *m, kiln_stmt store, const kiln_vta_chain *c) {
     for (uint32_t i = 0; i < c->part_count; i++) {
         kiln_vta_access to;
@@ -204,7 +205,7 @@ static bool add_parts(kiln_vta_matching *m, kiln_stmt store, const kiln_vta_chai
     return true;
 }
 
-/* The operations from `first` on that have one source between them; returns the end. */
+/* The end of the operations from `first` on that have one source in all. */
 static uint32_t end_of_pass(const kiln_vta_chain *c, uint32_t first, kiln_expr *out_source) {
     uint32_t end = first;
     *out_source = 0;
@@ -223,7 +224,7 @@ static bool make_pass(kiln_vta_matching *m, const kiln_vta_chain *c, uint32_t fi
     uint32_t tile_loops;
     if (load && !kiln_vta_find_load(m, load, &source)) return false;
     if (!kiln_vta_make_pair(m, elements, &result.at, &source.at, &tile_loops)) return false;
-    for (uint32_t i = 0; i < m->loop_count; i++) /* a part is computed once */
+    for (uint32_t i = 0; i < m->loop_count; i++) /* a part must be computed once */
         if (held == KILN_VTA_HELD_PART && result.at.factor[i] == 0 && source.at.factor[i] == 0)
             tile_loops |= 1u << i;
     kiln_vta_operation *operation = KILN_ARENA_ARRAY(m->arena, kiln_vta_operation, end - first);
@@ -312,7 +313,7 @@ bool kiln_vta_add_output(kiln_vta_matching *m, kiln_stmt store, const kiln_vta_o
     return true;
 }
 
-/* Tiles of two accesses, for each round of the loops from `loop` on. */
+/* Visits the tiles of two accesses, for each round of the loops from `loop` on. */
 typedef bool (*pair_visitor)(kiln_vta_matching *m, int64_t a, int64_t b, void *context);
 static bool visit_pairs(kiln_vta_matching *m, const kiln_vta_linear *a, const kiln_vta_linear *b,
                         uint32_t loop, int64_t at_a, int64_t at_b, pair_visitor visit,

@@ -1,5 +1,5 @@
 /* Programs for accelerators of the VTA class: a lowered program becomes calls (vta_calls.h), these
- * get an order (vta_order.h), and vta/builder.h makes a stream of both. */
+ * get waits and signals (vta_order.h), and vta/builder.h makes a stream of them. */
 #include "compiler-core/codegen/backend.h"
 #include "compiler-core/codegen/vta_calls.h"
 #include "compiler-core/codegen/vta_ends.h"
@@ -54,7 +54,7 @@ static kiln_status add_steps(const kiln_program *p, const kiln_vta_calls *calls,
     return st;
 }
 
-/* What the machine cannot do is the schedule's fault. */
+/* A program that the machine cannot run is the schedule's fault. */
 static kiln_status refuse(kiln_status st) {
     if (!st) return KILN_OK;
     kiln_status refusal =
@@ -63,7 +63,7 @@ static kiln_status refuse(kiln_status st) {
     return refusal;
 }
 
-/* What the machine is asked to do, in an order. */
+/* The calls of the machine, in order. */
 typedef struct call_plan {
     kiln_vta_calls calls;
     kiln_vta_steps steps;

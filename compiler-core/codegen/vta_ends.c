@@ -14,11 +14,11 @@ static uint32_t divide_up(uint32_t a, uint32_t b) { return (a + b - 1) / b; }
 /* Tiles of the core that a call goes through in rounds of one loop. */
 typedef struct rounds {
     uint32_t first, count; /* its first tile, and rounds */
-    uint32_t tiles;        /* from a round to the next */
+    uint32_t tiles;        /* tiles from a round to the next */
     uint32_t loop;         /* of the nest, or dimension of the copy */
 } rounds;
 
-/* Of accumulators: the outermost loop. False: its rounds do not lie behind one another. */
+/* Rounds of the outermost loop over accumulators. False: its rounds are not contiguous. */
 static bool rounds_of_nest(const kiln_vta_nest *nest, rounds *out) {
     uint32_t inside = 1; /* tiles from the first to the last of a round */
     *out = (rounds){.first = nest->base.dst};
@@ -66,7 +66,7 @@ static kiln_vta_call piece_of(const kiln_vta_call *call, const rounds *r, uint32
     return piece;
 }
 
-/* How many pieces take the least time, if n pieces take further * n + hidden / n cycles. */
+/* The number of pieces n with the least time, further * n + hidden / n cycles. */
 static uint32_t pieces_of(double hidden, double further, uint32_t most) {
     const double best = sqrt(hidden / further);
     return best < 1 ? 1 : (uint32_t)fmin(best, most);
@@ -74,7 +74,7 @@ static uint32_t pieces_of(double hidden, double further, uint32_t most) {
 
 /* ---- the begin ------------------------------------------------------------------------------- */
 
-/* The first GEMM, in rounds of a loop that goes through one operand alone, and that operand's load.
+/* The first GEMM, in rounds of a loop that moves only one operand, and that operand's load.
  */
 typedef struct beginning {
     uint32_t gemm, load;
@@ -88,7 +88,7 @@ static uint32_t step_through(const kiln_vta_loop *loop, kiln_vta_memory memory) 
     return memory == KILN_VTA_WGT ? loop->step.wgt : loop->step.src;
 }
 
-/* The loop of the nest that goes through `memory` and results alone, with the longest steps. */
+/* The loop of the nest that moves only `memory` and results, with the longest steps. */
 static bool find_loop(const kiln_vta_nest *nest, kiln_vta_memory memory, beginning *b) {
     const kiln_vta_memory other = memory == KILN_VTA_WGT ? KILN_VTA_INP : KILN_VTA_WGT;
     kiln_vta_nest results = {.loop_count = 0};
@@ -113,7 +113,7 @@ static bool find_loop(const kiln_vta_nest *nest, kiln_vta_memory memory, beginni
     return b->step > 0 && kiln_vta_nest_is_injective(&results);
 }
 
-/* The load in front of the GEMM that alone fills all that the rounds read. */
+/* The load before the GEMM that alone fills all tiles that the rounds read. */
 static bool find_load(const kiln_vta_calls *calls, kiln_vta_memory memory, beginning *b) {
     const uint32_t end = b->first + (b->sums.count - 1) * b->step + b->reach;
     for (uint32_t i = 0; i < b->gemm; i++) {
@@ -150,8 +150,8 @@ static beginning find_begin(const kiln_vta_calls *calls) {
     return best;
 }
 
-/* Loads of all pieces and the last product, or the first load and all products, whichever is
- * longer: a further piece costs LOAD a latency, or GEMM a drain of its pipeline. */
+/* The time is the longer of the loads of all pieces plus the last product, and the first load plus
+ * all products: each piece costs LOAD a latency, or GEMM a drain of its pipeline. */
 static uint32_t begin_pieces(const kiln_vta_calls *calls, const beginning *b) {
     const kiln_vta_config *c = &calls->config;
     const kiln_vta_nest *nest = &calls->call.data[b->gemm].nest;
@@ -190,10 +190,10 @@ void kiln_vta_cut_begin(kiln_vta_calls *calls, kiln_arena *arena) {
 /* Calls of the end: the store, and operations of the ALU from `alu` up to it. */
 typedef struct ending {
     uint32_t alu, store;
-    uint32_t tiles, unit; /* of all results, and what pieces are multiples of */
+    uint32_t tiles, unit; /* of all results; the unit of pieces */
 } ending;
 
-/* Whether the call goes through the results that are stored; pieces fit its rounds then. */
+/* Whether the call covers the stored results; pieces then fit its rounds. */
 static bool belongs(const kiln_vta_call *call, ending *e, uint32_t first) {
     rounds r;
     if (!rounds_of(call, &r) || r.first != first || r.count * r.tiles != e->tiles) return false;
@@ -220,7 +220,7 @@ static bool find_end(const kiln_vta_calls *calls, ending *out) {
     return e.alu < e.store;
 }
 
-/* A further piece costs the ALU its instructions, and drains of its pipeline. */
+/* Each piece costs the ALU its instructions, and drains of its pipeline. */
 static uint32_t end_pieces(const kiln_vta_calls *calls, const ending *e) {
     const kiln_vta_config *c = &calls->config;
     const uint32_t chain = kiln_vta_config_has(c, KILN_VTA_CHAIN) ? KILN_VTA_CHAIN_MAX : 1;
@@ -246,7 +246,7 @@ void kiln_vta_cut_end(kiln_vta_calls *calls, kiln_arena *arena) {
             const uint32_t begin = units * i / pieces * e.unit,
                            end = units * (i + 1) / pieces * e.unit;
             rounds r = {0};
-            if (!rounds_of(&whole[k], &r)) continue; /* never: it belongs to the end */
+            if (!rounds_of(&whole[k], &r)) continue; /* cannot happen: it belongs to the end */
             const kiln_vta_call piece = piece_of(&whole[k], &r, begin / r.tiles, end / r.tiles);
             kiln_vec_push_in(arena, &calls->call, piece);
         }

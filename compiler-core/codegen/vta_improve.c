@@ -4,7 +4,7 @@
 
 /* ---- operations ------------------------------------------------------------------------------ */
 
-/* The loops over results alone, with those joined that are one. */
+/* The loops over results alone, with mergeable ones joined. */
 static kiln_vta_nest results_of(const kiln_vta_nest *nest) {
     kiln_vta_nest joined = {.base.dst = nest->base.dst};
     for (uint32_t i = 0; i < nest->loop_count; i++) {
@@ -86,7 +86,7 @@ static bool is_reset(const kiln_vta_call *call) {
     return call->kind == KILN_VTA_CALL_GEMM && call->gemm == KILN_VTA_GEMM_RESET;
 }
 
-/* Finds who needs what of each reset. */
+/* Finds the calls that need each reset. */
 static void find_uses(const kiln_vta_calls *calls, settling *s) {
     const bool has_first = kiln_vta_config_has(&calls->config, KILN_VTA_FIRST);
     for (s->now = 0; s->now < calls->call.count; s->now++) {
@@ -101,7 +101,7 @@ static void find_uses(const kiln_vta_calls *calls, settling *s) {
     }
 }
 
-/* A GEMM that cannot overwrite because its reset stays needs it, too. */
+/* A GEMM that cannot overwrite because its reset is kept needs the reset, too. */
 static void settle_uses(const kiln_vta_calls *calls, settling *s) {
     for (uint32_t i = 0; i < calls->call.count; i++) {
         uint32_t *reset = &s->overwrites[i];

@@ -14,7 +14,7 @@ bool kiln_vta_refuse(kiln_vta_matching *m, const char *format, ...) {
     return false;
 }
 
-/* A tile has no loops, or runs them outside already: then the reason is that of all loops. */
+/* No loops run over a tile, or only outer ones, for which the reason is set already. */
 bool kiln_vta_refuse_tile(kiln_vta_matching *m, uint32_t count, const char *what) {
     if (m->reason_store == m->store && m->reason_loops > m->loop_count) return false;
     return kiln_vta_refuse(m, "no loops run over the %u %s", count, what);
@@ -103,8 +103,8 @@ bool kiln_vta_find_linear(kiln_vta_matching *m, const kiln_affine *a, kiln_vta_l
     return true;
 }
 
-/* The offset of an index in the buffer, made once for `*cached`. A dimension of one element has one
- * index, whatever a padding around it asks for. */
+/* The offset of an index in the buffer, made once for `*cached`. A dimension of one element has the
+ * index 0, even with a padding around it. */
 static bool find_offset(kiln_vta_matching *m, kiln_affine **cached, kiln_buffer buffer,
                         const kiln_expr *at, kiln_vta_linear *out) {
     if (!*cached) {
@@ -134,7 +134,7 @@ bool kiln_vta_find_store(kiln_vta_matching *m, kiln_stmt store, kiln_vta_access 
     return find_offset(m, &m->store_offset[store], s->buffer, s->index, &out->at);
 }
 
-/* Which loops run over the elements of a tile: together each element once. */
+/* Finds the loops that run over the elements of a tile, each element once. */
 bool kiln_vta_find_tile_loops(kiln_vta_matching *m, const kiln_vta_linear *at, uint32_t elements,
                               uint32_t *out_loops) {
     int64_t dense = 1;
@@ -208,7 +208,7 @@ static bool set_tiles(kiln_vta_matching *m, kiln_vta_operand_tiles of, uint32_t 
     return true;
 }
 
-/* Two loops that are one have the step of the inner one. */
+/* Whether two loops run like one, with the step of the inner one. */
 static bool joins(const kiln_vta_loop *outer, const kiln_vta_loop *inner) {
     return outer->step.dst == inner->step.dst * inner->extent &&
            outer->step.src == inner->step.src * inner->extent &&

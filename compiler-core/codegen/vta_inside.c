@@ -11,7 +11,8 @@ kiln_vta_inside kiln_vta_everywhere(const kiln_vta_matching *m, uint32_t tile_lo
 
 /* ---- conditions ------------------------------------------------------------------------------ */
 
-/* Takes a loop of the tile out of sum >= 0: at its first round it holds wherever it holds at all.
+/* Removes a loop of the tile from sum >= 0: if the condition holds at all, it holds at the loop's
+ * first round.
  */
 static bool take_part(kiln_vta_matching *m, kiln_vta_linear *sum, kiln_vta_inside *at) {
     for (uint32_t i = 0; i < m->loop_count; i++) {
@@ -74,8 +75,8 @@ bool kiln_vta_narrow(kiln_vta_matching *m, kiln_expr condition, kiln_vta_inside 
 
 /* ---- parts ----------------------------------------------------------------------------------- */
 
-/* Whether the part ends where the index does: index + more - round of the part's loop is the last
- * of a dimension in every round. */
+/* Whether the part ends at the end of the dimension: index + more - round of the part's loop is its
+ * last index in every round. */
 static bool ends_with(kiln_vta_matching *m, const kiln_vta_part *part, kiln_expr index,
                       int64_t extent) {
     kiln_affine affine;

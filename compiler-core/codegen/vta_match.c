@@ -11,7 +11,7 @@ static kiln_vta_memory memory_of(const kiln_vta_matching *m, kiln_buffer buffer)
 
 /* ---- copies ---------------------------------------------------------------------------------- */
 
-/* Both in tiles, `core` from the begin of the memory. */
+/* Both in tiles, `core` from the beginning of the memory. */
 static bool make_copy(kiln_vta_matching *m, const kiln_vta_linear *core,
                       const kiln_vta_linear *global, const kiln_vta_inside *at,
                       kiln_vta_copy *out) {
@@ -53,11 +53,11 @@ static bool make_copy(kiln_vta_matching *m, const kiln_vta_linear *core,
     return true;
 }
 
-/* What is known of the steps of tiles that a load fills; NULL: all are loaded. */
+/* The known steps of tiles that a load fills; NULL: all are loaded. */
 typedef struct known_steps {
-    uint16_t *of; /* of the matching; NULL: of no interest */
+    uint16_t *of; /* of the matching; NULL: not tracked */
     const kiln_vta_part *part;
-    bool unknown; /* anything lies behind the part */
+    bool unknown; /* the elements behind the part are undefined */
 } known_steps;
 
 /* Elements of the tile along the part's loop that are inside, by the rounds of all loops. */
@@ -86,8 +86,8 @@ static void note_steps(kiln_vta_matching *m, const known_steps *steps, const kil
     }
 }
 
-/* Behind parts of tiles lie zeros if a constant pads them, and else anything, which only products
- * with zeros do not mind. */
+/* Elements behind parts of tiles are zeros if a constant pads them, else undefined, and then they
+ * may only be multiplied by zeros. */
 static bool find_steps(kiln_vta_matching *m, kiln_vta_memory memory,
                        const kiln_vta_linear *elements, kiln_expr load, const kiln_vta_inside *at,
                        known_steps *out) {
@@ -142,8 +142,8 @@ static bool match_load(kiln_vta_matching *m, kiln_stmt store, kiln_expr value, k
     return true;
 }
 
-/* The bytes of the store's loops as they lie in the core, from its first element on; NULL: they
- * are no block. */
+/* The bytes of the store's loops in the core's order, from its first element on; NULL: they are not
+ * contiguous. */
 static char *make_bytes(kiln_vta_matching *m, kiln_expr value, const kiln_vta_linear *at,
                         int64_t count) {
     char *bytes = kiln_arena_alloc(m->arena, (size_t)count);
@@ -165,7 +165,7 @@ static char *make_bytes(kiln_vta_matching *m, kiln_expr value, const kiln_vta_li
     return bytes;
 }
 
-/* inp, wgt = a value that nothing is read for: the program brings it along. */
+/* inp, wgt = a value without loads: it becomes a constant of the program. */
 static bool match_made(kiln_vta_matching *m, kiln_stmt store, kiln_expr value) {
     const kiln_vta_memory memory = memory_of(m, m->p->stmt.data[store].buffer);
     const int64_t elements = kiln_vta_tile_elements(&m->calls->config, memory);
@@ -199,7 +199,7 @@ static bool match_made(kiln_vta_matching *m, kiln_stmt store, kiln_expr value) {
     return true;
 }
 
-/* What the accumulators of a store hold: the same of all. */
+/* The contents of the accumulators of a store, which must be the same for all. */
 static bool find_held(kiln_vta_matching *m, const kiln_vta_copy *copy, uint8_t *out_held) {
     uint64_t tiles = 1;
     for (uint32_t d = 0; d < copy->dim_count; d++) tiles *= copy->dim[d].extent;
@@ -245,7 +245,7 @@ static bool find_role(kiln_vta_matching *m, const kiln_vta_linear of[3], int64_t
     return kiln_vta_refuse_tile(m, extent, what);
 }
 
-/* Whether steps of data that may be anything meet zeros alone. */
+/* Whether undefined steps of data are multiplied only by zeros. */
 static bool has_known_steps(kiln_vta_matching *m, const kiln_vta_nest *nest) {
     uint32_t round[KILN_VTA_NEST_LOOPS_MAX] = {0};
     for (bool more = m->has_unknown; more;) {

@@ -7,7 +7,7 @@
 
 enum { ENGINES = KILN_VTA_ENGINE_COUNT };
 
-/* Of each engine, below which number of a call of the program all its calls are over. */
+/* For each engine, the number of a call before which all its calls are done. */
 typedef struct clock {
     uint32_t over[ENGINES];
 } clock;
@@ -17,11 +17,11 @@ typedef struct usage {
     uint32_t written[ENGINES], read[ENGINES];
 } usage;
 
-/* Where a step stands at its call, in this order. */
+/* The place of a step at its call, in this order. */
 typedef enum place {
     RELAY_OF_OTHERS, /* engines that the call's own engine waits for */
     WAITS,
-    RELAY, /* the call's own engine passes on what it waits for before it has work of its own */
+    RELAY, /* the call's engine passes tokens on before its own work */
     CALL,
     SIGNALS,
 } place;
@@ -38,16 +38,16 @@ typedef struct ordering {
     kiln_arena *arena;
     usage *tile[KILN_VTA_MEMORY_COUNT]; /* [tiles] of INP, WGT, ACC */
     usage *buffer;                      /* [1 + buffers, made ones too] of main memory */
-    clock known[ENGINES];               /* what each engine knows to be over */
-    clock *behind;                      /* [calls] what its engine knows behind it */
+    clock known[ENGINES];               /* calls that each engine knows to be done */
+    clock *behind;                      /* [calls] what its engine knows after it */
     uint32_t waited[ENGINES][ENGINES];  /* [engine][on] the last call in front of which it waits */
     KILN_VEC(placed) placed;
     uint32_t now; /* the call in hand */
     kiln_vta_engine engine;
-    clock wanted; /* what it needs to be over */
+    clock wanted; /* calls that it needs to be done */
 } ordering;
 
-/* ---- what a call needs ----------------------------------------------------------------------- */
+/* ---- needs of a call ----------------------------------------------------------------------- */
 
 static void want(ordering *o, const uint32_t *call) {
     for (uint32_t e = 0; e < ENGINES; e++)
@@ -123,7 +123,7 @@ static uint32_t first_call(const ordering *o, kiln_vta_engine engine, uint32_t f
     return from;
 }
 
-/* The first call of the engine behind which it knows that `call` of `of` is over; the call in hand:
+/* The first call of the engine after which it knows that `call` of `of` is done; the current call:
  * there is none. */
 static uint32_t first_that_knows(const ordering *o, kiln_vta_engine engine, kiln_vta_engine of,
                                  uint32_t call) {
@@ -132,20 +132,20 @@ static uint32_t first_that_knows(const ordering *o, kiln_vta_engine engine, kiln
     return c;
 }
 
-/* `engine` waits, at a place in front of call `at`, until `call` of `of` is over. Returns what it
+/* Makes `engine` wait, at a place before call `at`, until `call` of `of` is done. Returns what it
  * learns. */
 static clock wait_for(ordering *o, kiln_vta_engine engine, uint32_t at, place where,
                       kiln_vta_engine of, uint32_t call) {
     const kiln_vta_engine near = towards(o, engine, of);
     const uint32_t signal = near == of ? call : first_that_knows(o, near, of, call);
     if (signal < at) {
-        if (o->known[engine].over[near] <= signal) { /* else a token that it has says so */
+        if (o->known[engine].over[near] <= signal) { /* else an earlier token implies it */
             put_signal(o, signal, SIGNALS, near, engine);
             put_wait(o, at, where, engine, near);
         }
         return o->behind[signal];
     }
-    /* `near` passes it on, in front of its first call that may: tokens keep their order */
+    /* `near` passes it on, before its first possible call: tokens keep their order */
     uint32_t from = KILN_MAX(call + 1, o->waited[near][towards(o, near, of)]);
     from = KILN_MAX(from, o->known[engine].over[near]);
     const uint32_t relay = first_call(o, near, from, at);
@@ -165,7 +165,7 @@ static clock wait_for(ordering *o, kiln_vta_engine engine, uint32_t at, place wh
     return learnt;
 }
 
-/* Whether another call that it waits for says so, too. */
+/* Whether another call that it waits for implies this one. */
 static bool is_said_by_another(const ordering *o, uint32_t engine) {
     bool said = false;
     for (uint32_t e = 0; e < ENGINES; e++) {
@@ -176,7 +176,7 @@ static bool is_said_by_another(const ordering *o, uint32_t engine) {
     return said;
 }
 
-/* What is further away first: what passes it on says more. */
+/* Distant engines first: a token that is passed on orders more. */
 static void wait_for_all(ordering *o) {
     clock *known = &o->known[o->engine];
     for (uint32_t distance = ENGINES; distance-- > 1;)
@@ -191,7 +191,7 @@ static void wait_for_all(ordering *o) {
         }
 }
 
-/* Takes a round off the longest loop of the call, as one that is over soon. */
+/* Splits one round of the longest loop off the call, as a short call. */
 static bool split_call(const ordering *o, kiln_vta_call *call, kiln_vta_call *out_first) {
     uint32_t longest = 0;
     kiln_vta_nest *nest = &call->nest;
@@ -210,8 +210,8 @@ static bool split_call(const ordering *o, kiln_vta_call *call, kiln_vta_call *ou
     return true;
 }
 
-/* A token that an engine passes on goes with a piece of the work that it has next, so that no
- * instruction is needed that does nothing else. */
+/* A token that an engine passes on is attached to a piece of its next work, which saves an
+ * instruction for the token alone. */
 static void put_piece(const ordering *o, kiln_vta_calls *calls, const placed *at,
                       kiln_vta_steps *steps) {
     kiln_vta_call first;

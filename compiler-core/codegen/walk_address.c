@@ -1,7 +1,7 @@
 /* Addresses: the offset of an access is a linear form of loop variables. Its part in unrolled
  * variables is a constant for the addressing mode, its part in the lane variable a stride, and the
  * rest is summed from the outermost loop inwards, each partial sum at the loop where its last
- * variable is defined, so that inner loops are left with [register + displacement]. */
+ * variable is defined, so that inner loops need only [register + displacement]. */
 #include <string.h>
 
 #include "base/check.h"
@@ -12,7 +12,7 @@ static kiln_affine *offset_of(kiln_walk *w, kiln_buffer buffer, const kiln_expr 
     kiln_affine *affine = KILN_ARENA_NEW(w->arena, kiln_affine);
     kiln_expr offset = kiln_buffer_offset(w->p, buffer, index);
     if (!kiln_affine_of(w->p, offset, NULL, affine)) {
-        /* Too many terms: one opaque term, evaluated as it stands. */
+        /* Too many terms: use one opaque term, evaluated directly. */
         *affine = (kiln_affine){.term_count = 1, .term = {offset}, .coefficient = {1}};
     }
     return affine;
@@ -54,8 +54,8 @@ typedef struct term_look {
     bool uses_lanes;
 } term_look;
 
-/* Looks at each distinct part once: where elements are searched for, an index is a small graph, but
- * a tree beyond all bounds. */
+/* Visits each distinct part once: an index of a search is a small graph, but expands to a huge
+ * tree. */
 static kiln_expr look_at(kiln_program *p, kiln_expr e, kiln_expr rebuilt, void *context) {
     term_look *look = context;
     const kiln_expr_node *node = kiln_expr_get(p, e);
@@ -85,7 +85,7 @@ static kiln_ssa term_value(kiln_walk *w, kiln_expr term, uint32_t level) {
     kiln_ssa known = kiln_walk_table_find(&w->level[level]->known, key);
     if (known) return known;
     void *here = w->b->ops->enter_mark(w->b, w->level[level]->mark);
-    /* What is computed out there must not be mistaken for something found here, nor the reverse. */
+    /* Values computed at the outer level must not be confused with values of this place. */
     uint32_t stamp = w->stamp;
     w->stamp = ++w->last_stamp;
     known = kiln_walk_expr(w, term);
@@ -180,7 +180,7 @@ static kiln_ssa sum_of(kiln_walk *w, kiln_ssa base, const split_form *form, int6
     return base;
 }
 
-/* Of a buffer's first byte. What is not in a launch lies in memory of the host. */
+/* Alignment of a buffer's first byte. Outside of launches buffers lie in memory of the host. */
 static uint32_t buffer_align(const kiln_walk *w, kiln_buffer buffer) {
     return w->written ? kiln_buffer_alignment(w->p, buffer) : KILN_KERNEL_ALIGNMENT;
 }

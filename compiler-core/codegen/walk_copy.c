@@ -1,16 +1,16 @@
-/* Copies that land later, from global to shared memory. Lanes are copied in pieces of up to 16
- * bytes, where both sides lie together and are aligned to them; one by one where they lie apart.
+/* Asynchronous copies from global to shared memory. Lanes are copied in pieces of up to 16 bytes,
+ * if both sides are contiguous and aligned to them; otherwise one by one.
  *
- * What loops of a producer copy from one place behind another is one bulk copy, whose bytes the
- * token of the slot counts: rows of a tile that no layout exchanges. */
+ * Loops of a producer that copy contiguous memory become one bulk copy, whose bytes the token of
+ * the slot counts: rows of a tile without a swizzle. */
 #include "compiler-core/codegen/walk.h"
 
 #define PIECE_BYTES_MAX 16
 #define PIECE_BYTES_MIN 4
-#define BULK_BYTES_MIN 32 /* below, it is a piece */
+#define BULK_BYTES_MIN 32 /* smaller copies are done in pieces */
 #define BULK_BYTES_STEP 16
 
-/* Where lanes of one side lie behind one another. */
+/* Whether lanes of one side are contiguous. */
 static bool lies_together(const kiln_walk *w, const kiln_walk_address *at) {
     return w->lanes == 0 || (at->linear && at->lane_stride == 1);
 }
@@ -59,7 +59,8 @@ bool kiln_walk_copy(kiln_walk *w, kiln_stmt stmt) {
 
 /* ---- bulk copies ----------------------------------------------------------------------------- */
 
-/* Whether elements of the nest lie one behind another: each loop steps over all of those inside. */
+/* Whether elements of the nest are contiguous: each loop steps over the whole range of those
+ * inside. */
 static bool is_row(const kiln_walk *w, const kiln_affine *offset, kiln_stmt nest) {
     const kiln_program *p = w->p;
     int64_t count = 1;
@@ -79,7 +80,7 @@ static bool is_row(const kiln_walk *w, const kiln_affine *offset, kiln_stmt nest
     return true;
 }
 
-/* The COPY of the nest, if that is all that is in it and copies a row; 0: it does not. */
+/* The COPY of the nest, if it is the nest's only statement and copies a row; else 0. */
 static kiln_stmt find_row_copy(kiln_walk *w, kiln_stmt nest, uint64_t *out_bytes) {
     const kiln_program *p = w->p;
     kiln_stmt at = nest;
@@ -104,7 +105,7 @@ bool kiln_walk_has_bulk_copies(kiln_walk *w, kiln_stmt stmt) {
     return found;
 }
 
-/* Of the first element. */
+/* The address of the first element. */
 static kiln_walk_address first_address(kiln_walk *w, kiln_stmt nest, kiln_buffer buffer,
                                        const kiln_affine *offset) {
     for (kiln_stmt at = nest; w->p->stmt.data[at].kind == KILN_STMT_FOR;

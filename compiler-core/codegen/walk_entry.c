@@ -6,7 +6,7 @@
 #include "compiler-core/codegen/walk.h"
 #include "compiler-core/ir/device.h"
 
-/* Serial loops inside of each other, beside the level of the function. */
+/* Nested serial loops, without the level of the function. */
 #define LOOPS_MAX (KILN_WALK_LEVELS_MAX - 1)
 
 /* ---- the plan of scratch memory -------------------------------------------------------------- */
@@ -38,10 +38,10 @@ static bool plan_scratch(kiln_walk *w, kiln_stmt stmt, uint64_t used, bool in_pa
     return moved;
 }
 
-/* ---- what no builder can make ---------------------------------------------------------------- */
+/* ---- unsupported programs ---------------------------------------------------------------- */
 
 /* `levels`: serial loops around; `in_lanes`: a vectorized loop is among them. `in_launch`: `stmt`
- * is what each thread of a launch runs. */
+ * is in the body of a launch's threads. */
 static kiln_status check_stmt(const kiln_program *p, kiln_stmt stmt, uint32_t levels, bool in_lanes,
                               bool in_launch) {
     const kiln_stmt_info *s = &p->stmt.data[stmt];
@@ -87,7 +87,7 @@ static kiln_status check_stmt(const kiln_program *p, kiln_stmt stmt, uint32_t le
 
 /* ---- functions ------------------------------------------------------------------------------- */
 
-/* Goes into a function that was just begun. */
+/* Resets the state for a new function. */
 static void begin_function(kiln_walk *w) {
     memset(w->level, 0, sizeof w->level);
     w->level_count = 0;
@@ -102,8 +102,8 @@ static kiln_ssa plus_bytes(kiln_walk *w, kiln_ssa base, uint64_t bytes) {
 
 /* ---- parallel loops -------------------------------------------------------------------------- */
 
-/* Values that move from the function with a parallel loop to its body: scratch, the arguments, and
- * the counters of open serial loops. */
+/* Values passed from the function with a parallel loop to its body: scratch, the arguments, and the
+ * counters of open serial loops. */
 typedef struct closure {
     kiln_ssa value[1 + KILN_MANIFEST_ARGS_MAX + KILN_WALK_LEVELS_MAX];
     kiln_walk_slot slot[KILN_WALK_LEVELS_MAX]; /* of the counters, outside of the body */
@@ -122,8 +122,7 @@ static void fill_closure(kiln_walk *w, closure *c) {
     }
 }
 
-/* Takes everything out of the closure, in the order in which it was put there, and finds this
- * worker's scratch. */
+/* Unpacks the closure, in the order in which it was filled, and finds this worker's scratch. */
 static void unpack_closure(kiln_walk *w, const closure *c, const kiln_body_values *body) {
     const kiln_ssa *next = body->captured;
     w->scratch = *next++;
@@ -169,7 +168,7 @@ void kiln_walk_parallel(kiln_walk *w, kiln_stmt stmt) {
     w->b->ops->parallel_end(w->b, s.extent);
 
     for (uint32_t i = 0; i < c->counter_count; i++) w->slot[c->counter[i]] = c->slot[i];
-    /* Tables that grew keep their growth; what belongs to the function is taken back. */
+    /* Tables that grew keep their size; the state of the function is restored. */
     w->scratch = saved.scratch;
     w->data = saved.data;
     memcpy(w->level, saved.level, sizeof w->level);
@@ -225,7 +224,7 @@ static kiln_walk *new_walk(kiln_builder *b, kiln_program *p, const char *name,
     return w;
 }
 
-/* Scratch needs are raised to what this program needs. */
+/* Raises the scratch sizes to the needs of this program. */
 static kiln_status add_entry(kiln_builder *b, const kiln_lowered *lowered, bool is_prepare,
                              const kiln_target *target, kiln_arena *arena,
                              kiln_codegen_output *output) {
@@ -251,8 +250,8 @@ static kiln_status add_entry(kiln_builder *b, const kiln_lowered *lowered, bool 
 
 /* ---- launches -------------------------------------------------------------------------------- */
 
-/* Manifests know no launch without arguments: it has one that it does not touch. The assembler
- * moves registers between threads only if it is told how many groups share a unit. */
+/* Manifests have no launch without arguments: such a launch gets an unused one. The assembler moves
+ * registers between threads only if the number of groups on a unit is given. */
 static void describe_head(const kiln_walk *w, const kiln_launch *launch, uint32_t registers,
                           kiln_launch_head *head) {
     *head = (kiln_launch_head){.name = w->name,
@@ -281,7 +280,7 @@ static void place_temps(kiln_walk *w, const kiln_launch_temp *temp, uint32_t cou
         w->data[temp[i].buffer] = plus_bytes(w, base, temp[i].offset);
 }
 
-/* Of this group, in device scratch. */
+/* This group's part of device scratch. */
 static kiln_ssa own_part(kiln_walk *w, const kiln_launch *launch,
                          const kiln_launch_values *values) {
     kiln_ssa group = values->grid[KILN_LAUNCH_DIMS - 1];
@@ -294,7 +293,7 @@ static kiln_ssa own_part(kiln_walk *w, const kiln_launch *launch,
     return w->b->ops->offset(w->b, plus_bytes(w, values->scratch, launch->own_offset), group);
 }
 
-/* Where everything lies, and which thread this is. */
+/* Sets the places of buffers and the indices of the thread. */
 static void unpack_launch(kiln_walk *w, const kiln_launches *launches, const kiln_launch *launch,
                           const kiln_launch_values *values) {
     for (uint32_t i = 0; i < launch->arg_count; i++) w->data[launch->arg[i]] = values->data[i];

@@ -7,7 +7,7 @@
 
 /* ---- control --------------------------------------------------------------------------------- */
 
-/* Builds one side; what becomes known there is forgotten afterwards. */
+/* Builds one side; drops the values known only there. */
 static kiln_ssa build_side(kiln_walk *w, kiln_walk_side side, void *context) {
     uint32_t mark = kiln_walk_table_mark(&w->loads), stamp = w->stamp;
     w->stamp = ++w->last_stamp;
@@ -17,7 +17,7 @@ static kiln_ssa build_side(kiln_walk *w, kiln_walk_side side, void *context) {
     return v;
 }
 
-/* One side may be uniform where the other has lanes: the narrower is widened before it leaves. */
+/* One side may be uniform and the other have lanes: the scalar is widened. */
 static void widen_sides(kiln_walk *w, kiln_branch_handle branch, kiln_ssa value[2]) {
     bool vector[2] = {kiln_walk_is_vector(w, value[0]), kiln_walk_is_vector(w, value[1])};
     if (vector[0] == vector[1]) return;
@@ -52,7 +52,7 @@ static void look_at_load(kiln_program *p, kiln_expr load, void *context) {
     s->is_safe = s->is_safe && kiln_walk_load_is_safe(s->w, load);
 }
 
-/* Whether evaluating `expr` touches no memory that is not the buffer's. */
+/* Whether evaluating `expr` reads no memory outside its buffers. */
 static bool is_safe(kiln_walk *w, kiln_expr expr) {
     safety s = {w, true};
     kiln_expr_visit_loads(w->p, expr, 0, look_at_load, &s);
@@ -79,7 +79,7 @@ static kiln_ssa masked_side(kiln_walk *w, kiln_expr side, kiln_ssa lanes_mask) {
     return v;
 }
 
-/* Under several conditions, all of which leave the same value: threads take one branch. */
+/* Joins several conditions with the same other value, so that threads take one branch. */
 static kiln_ssa join_conditions(kiln_walk *w, kiln_ssa condition, kiln_expr side[2]) {
     while (w->target->gpu && !kiln_walk_is_vector(w, condition) &&
            kiln_expr_get(w->p, side[0])->op == KILN_EXPR_SELECT &&
@@ -139,10 +139,10 @@ static void divide(kiln_walk *w, bool is_signed, kiln_ssa a, kiln_ssa b, kiln_ss
     kiln_ssa r = op2(w, is_signed ? KILN_BUILD_SREM : KILN_BUILD_UREM, a, divisor);
     if (is_signed) q = kiln_walk_select(w, is_minus, kiln_walk_negated(w, a), q);
     *quotient = select_zero(w, is_zero, q);
-    *remainder = r; /* x rem 1 = 0 stands for both odd divisors */
+    *remainder = r; /* both special divisors use x rem 1 = 0 */
 }
 
-/* Whether indices are handled in 32 bits where registers have no more. */
+/* Whether indices are computed in 32 bits, because registers have 32 bits. */
 static bool fits_word(const kiln_walk *w, kiln_interval bounds) {
     return w->target->word_bytes < sizeof(int64_t) && bounds.low >= INT32_MIN &&
            bounds.high <= INT32_MAX;
@@ -150,7 +150,7 @@ static bool fits_word(const kiln_walk *w, kiln_interval bounds) {
 
 static bool is_power_of_2(int64_t value) { return (value & (value - 1)) == 0; }
 
-/* By a positive constant; the dividend is often known not to be negative. */
+/* Division by a positive constant; the dividend is often known not to be negative. */
 static kiln_ssa divide_by_constant(kiln_walk *w, bool quotient, kiln_ssa a, int64_t divisor,
                                    bool is_negative) {
     if (is_power_of_2(divisor)) {
@@ -168,7 +168,7 @@ static kiln_ssa divide_by_constant(kiln_walk *w, bool quotient, kiln_ssa a, int6
                kiln_walk_convert(w, KILN_CONVERT_SIGNED, negative, kiln_walk_type(w, q).scalar));
 }
 
-/* Division of indices. Shifts and signs stay as they are on devices with groups of threads. */
+/* Division of indices. Devices with groups of threads use ordinary shifts. */
 static kiln_ssa index_divide(kiln_walk *w, kiln_expr expr, kiln_ssa a, int64_t divisor) {
     const bool quotient = kiln_expr_get(w->p, expr)->op == KILN_EXPR_FLOORDIV;
     const kiln_interval bounds = kiln_expr_bounds(w->p, kiln_expr_operand(w->p, expr, 0), NULL);
@@ -206,7 +206,7 @@ static kiln_ssa integer_divide(kiln_walk *w, kiln_expr expr, bool is_signed, kil
     return node->op == KILN_EXPR_DIV || node->op == KILN_EXPR_FLOORDIV ? q : r;
 }
 
-/* Amounts below 0 are beyond the width as unsigned ones. */
+/* As unsigned numbers, negative amounts exceed the width. */
 static kiln_ssa integer_shift(kiln_walk *w, kiln_expr_op op, bool is_signed, kiln_ssa a,
                               kiln_ssa amount) {
     uint32_t width = kiln_ssa_scalar_bits(kiln_walk_type(w, a).scalar);
@@ -217,8 +217,8 @@ static kiln_ssa integer_shift(kiln_walk *w, kiln_expr_op op, bool is_signed, kil
     return select_zero(w, too_far, op2(w, what, a, amount));
 }
 
-/* Square and multiply over all bits of the exponent. A negative exponent gives 0 but for bases 1
- * and -1. */
+/* Square and multiply over all bits of the exponent. A negative exponent gives 0, except for bases
+ * 1 and -1. */
 static kiln_ssa integer_pow(kiln_walk *w, bool is_signed, kiln_ssa base, kiln_ssa exponent) {
     kiln_ssa one = kiln_walk_integer(w, base, 1), minus = kiln_walk_integer(w, base, -1),
              zero = kiln_walk_integer(w, base, 0);
@@ -241,8 +241,8 @@ static kiln_ssa integer_pow(kiln_walk *w, bool is_signed, kiln_ssa base, kiln_ss
     return kiln_walk_select(w, is_negative, inverse, result);
 }
 
-/* Sums of neighbouring bits, of neighbouring pairs, and so on up to bytes, which a product adds up
- * in the highest one. */
+/* Adds neighbouring bits, neighbouring pairs, and so on up to bytes, which a product sums up in the
+ * highest byte. */
 static kiln_ssa count_ones(kiln_walk *w, kiln_ssa v) {
     if (w->b->ops->count_ones) return w->b->ops->count_ones(w->b, v);
     const uint32_t width = kiln_ssa_scalar_bits(kiln_walk_type(w, v).scalar);
@@ -340,7 +340,8 @@ static kiln_ssa lane_compare(kiln_walk *w, kiln_expr expr) {
     return build_compare(w, op, KILN_I32, v, kiln_walk_integer(w, v, 0));
 }
 
-/* The operands of a comparison in 32 bits, where cores of 32 bits have both in one register. */
+/* Narrows the operands of a comparison to 32 bits, so that each fits a register of a 32-bit
+ * core. */
 static void shorten_indices(kiln_walk *w, kiln_expr expr, kiln_ssa *v) {
     if (w->target->group_threads > 0) return;
     for (uint32_t i = 0; i < 2; i++)
@@ -351,7 +352,7 @@ static void shorten_indices(kiln_walk *w, kiln_expr expr, kiln_ssa *v) {
 
 /* ---- quantisation ---------------------------------------------------------------------------- */
 
-/* The operand of `e`, an operator of two, beside a constant; 0: neither is constant. */
+/* The other operand of `e`, an operator of two, if one is constant; 0: neither is constant. */
 static kiln_expr beside_constant(const kiln_walk *w, kiln_expr e, kiln_expr_op op,
                                  kiln_expr *out_constant) {
     if (kiln_expr_get(w->p, e)->op != op) return 0;
@@ -369,14 +370,14 @@ static kiln_expr below(const kiln_walk *w, kiln_expr e, kiln_expr_op op, kiln_dt
 
 #define BOUND_MAX 0x1p30 /* of a float that becomes an i32 */
 
-/* Whether bytes are made of vectors of i32 by instructions that saturate: they cut negative numbers
- * off, and what a NaN becomes. AVX-512's takes numbers as they are. */
+/* Whether bytes are made from vectors of i32 by saturating instructions, which clamp negative
+ * numbers and the result of a NaN. AVX-512's instruction truncates. */
 static bool packs_saturate(const kiln_walk *w, kiln_dtype dtype, double low, double high) {
     return kiln_dtype_size(dtype) == 1 && low == 0 && high <= UINT8_MAX && w->lanes > 1 &&
            w->target->arch == KILN_ARCH_X86_64 && w->target->vector_bytes < 64;
 }
 
-/* An i32 as a byte, in the form that becomes such instructions. */
+/* An i32 as a byte, in a form for which LLVM selects such instructions. */
 static kiln_ssa packed(kiln_walk *w, kiln_ssa v) {
     kiln_ssa bound = kiln_walk_integer(w, v, 0);
     v = kiln_walk_select(w, op2(w, KILN_BUILD_SLT, bound, v), v, bound);
@@ -385,9 +386,9 @@ static kiln_ssa packed(kiln_walk *w, kiln_ssa v) {
     return kiln_walk_convert(w, KILN_CONVERT_SIGNED, v, KILN_SSA_I8);
 }
 
-/* A float that is cut to constant bounds, rounded, and cast to few bits, a zero point added: what
- * quantize_linear ends in. Within bounds one instruction rounds and converts. NULL: it is something
- * else. */
+/* The end of quantize_linear: a float that is clamped to constant bounds, rounded, and cast to few
+ * bits, with a zero point added. Within bounds one instruction rounds and converts. NULL: it is
+ * something else. */
 static kiln_ssa build_quantised(kiln_walk *w, kiln_expr expr) {
     const kiln_dtype dtype = (kiln_dtype)kiln_expr_get(w->p, expr)->dtype;
     kiln_expr zero = 0, low, high, whole = kiln_expr_operand(w->p, expr, 0);
@@ -403,7 +404,7 @@ static kiln_ssa build_quantised(kiln_walk *w, kiln_expr expr) {
         return NULL;
     const bool packs = packs_saturate(w, dtype, kiln_expr_get(w->p, low)->payload.f,
                                       kiln_expr_get(w->p, high)->payload.f);
-    /* Of two operands where one is NaN the second is taken, so that a NaN stays one. */
+    /* With a NaN operand the instruction returns the second one, so that a NaN is kept. */
     kiln_ssa v = kiln_walk_expr(w, value);
     kiln_ssa bound = kiln_walk_real(w, v, kiln_expr_get(w->p, low)->payload.f);
     if (!packs) v = kiln_walk_select(w, op2(w, KILN_BUILD_OGT, bound, v), bound, v);
@@ -448,7 +449,8 @@ static kiln_ssa build_var(kiln_walk *w, kiln_var var) {
     return kiln_walk_i64(w, slot->constant);
 }
 
-/* and, or: the second operand is not needed when the first is a constant that decides. */
+/* and, or: the second operand is not needed when the first is a constant that determines the
+ * result. */
 static kiln_ssa build_bool(kiln_walk *w, kiln_expr expr) {
     bool is_and = kiln_expr_get(w->p, expr)->op == KILN_EXPR_AND;
     kiln_ssa v[2] = {kiln_walk_expr(w, kiln_expr_operand(w->p, expr, 0)), NULL};

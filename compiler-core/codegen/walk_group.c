@@ -1,15 +1,13 @@
 /* Pieces of a group of four warps: the three loops in each thread that `tensorize` marked with an
  * instruction of owner GROUP become that instruction.
  *
- * Its operands are not in registers: it is told where they lie in shared memory, and reads them
- * beside the threads until it is waited for. So what is asked is whether the rows and steps of the
- * instruction lie there as its descriptors can say: rows of 128 bytes with exchanged units of 16,
- * which is what `swizzle` in 8 ways makes of a temp whose rows have 128 bytes. Rows hold steps, or
- * rows or columns of the product; the latter as stretches of 64, behind one another in memory,
- * which a layout "d1/64,d0,d1%64" makes.
+ * Its operands are not in registers: descriptors give their places in shared memory, and the
+ * instruction reads them asynchronously until the wait. So the rows and steps must lie there in a
+ * form that descriptors can express: rows of 128 bytes with permuted units of 16, as `swizzle` in 8
+ * ways makes of a temp whose rows have 128 bytes. Rows hold steps, or rows or columns of the
+ * product; the latter as consecutive stretches of 64, as a layout "d1/64,d0,d1%64" makes.
  *
- * Instructions are begun one after another and waited for where the next statement is something
- * else. */
+ * Instructions are begun one after another; the wait comes before the next other statement. */
 #include "base/check.h"
 #include "base/integer.h"
 #include "compiler-core/codegen/walk.h"
@@ -66,7 +64,8 @@ bool kiln_walk_has_groups(const kiln_program *p, kiln_stmt stmt) {
     return false;
 }
 
-/* ---- how an index counts rows and steps ------------------------------------------------------ */
+/* ---- indices as functions of rows and steps
+ * ------------------------------------------------------ */
 
 /* Values of the piece's variables at one row (or column) and step of the instruction. */
 typedef struct place {
@@ -97,7 +96,7 @@ static bool is_of_piece(const kiln_walk *w, kiln_expr e, const place *at) {
     return false;
 }
 
-/* The value of an expression of the piece's variables alone. False: it is another one. */
+/* The value of an expression of the piece's variables alone. False: it has other variables. */
 static bool value_at(const kiln_walk *w, kiln_expr e, const place *at, int64_t *out) {
     const kiln_expr_node *node = kiln_expr_get(w->p, e);
     int64_t x, y;
@@ -123,9 +122,9 @@ static bool value_at(const kiln_walk *w, kiln_expr e, const place *at, int64_t *
     }
 }
 
-/* An index as what it is outside of the piece and what the piece adds. */
+/* An index as the sum of a part outside of the piece and the piece's part. */
 typedef struct counted {
-    int64_t multiple; /* outside it is a multiple of this; 0: it is 0 */
+    int64_t multiple; /* the outside part is a multiple of this; 0: it is 0 */
     kiln_affine inside;
 } counted;
 
@@ -154,8 +153,8 @@ static bool inside_at(const kiln_walk *w, const counted *c, const place *at, int
     return true;
 }
 
-/* Whether the index counts rows, or with `steps` steps, and nothing else. No term has both kinds of
- * variables: then they may be looked at one after the other. */
+/* Whether the index counts only rows, or with `steps` only steps. No term has both kinds of
+ * variables, so that they can be checked separately. */
 static bool counts(const kiln_walk *w, const group_piece *u, uint32_t operand, const counted *c,
                    bool steps) {
     const uint32_t rows = operand == 0 ? u->intrinsic->rows : columns_of(u);
@@ -176,8 +175,8 @@ static bool counts(const kiln_walk *w, const group_piece *u, uint32_t operand, c
 
 static bool is_multiple(const counted *c, int64_t of) { return c->multiple % of == 0; }
 
-/* The two innermost pieces of a layout: units of 16 bytes of `dim`, exchanged by rows of `row`;
- * then all of `row`. */
+/* The two innermost pieces of a layout: units of 16 bytes of `dim`, permuted by rows of `row`; then
+ * all of `row`. */
 static bool has_exchanged_rows(const kiln_layout *layout, const kiln_shape *places, uint32_t dim,
                                uint32_t row, int64_t unit) {
     const uint32_t n = layout->piece_count;
@@ -192,11 +191,11 @@ static bool has_exchanged_rows(const kiln_layout *layout, const kiln_shape *plac
            !rows->pitch && !rows->xor_modulus && places->dim[n - 3] % KILN_GROUP_WAYS == 0;
 }
 
-/* Rows of steps: what lies outside of the rows of 128 bytes are other stretches of steps. */
+/* Rows of steps: outside the rows of 128 bytes are other stretches of steps. */
 static bool describe_steps(const kiln_layout *layout, const kiln_shape *places, uint32_t rows_dim,
                            uint32_t steps_dim, int64_t unit, kiln_group_operand *out) {
     out->is_transposed = false;
-    out->leading_bytes = KILN_GROUP_UNIT_BYTES; /* nobody reads it */
+    out->leading_bytes = KILN_GROUP_UNIT_BYTES; /* unused */
     out->stride_bytes = KILN_GROUP_ATOM_BYTES;
     return has_exchanged_rows(layout, places, steps_dim, rows_dim, unit);
 }
@@ -218,7 +217,7 @@ static bool describe_transposed(const kiln_layout *layout, const kiln_shape *pla
            layout->piece[n - 4].divisor == in_row && !layout->piece[n - 4].modulus;
 }
 
-/* Where the operand lies, but for its address. */
+/* Describes the operand, without its address. */
 static bool describe_operand(kiln_walk *w, const group_piece *u, uint32_t operand,
                              kiln_group_operand *out) {
     const kiln_expr load = u->load[operand];
@@ -274,7 +273,7 @@ uint64_t kiln_group_descriptor(const kiln_group_operand *operand) {
 
 /* ---- sums ------------------------------------------------------------------------------------ */
 
-/* The element of the result that is sum number `r` of this thread. */
+/* The element of the result for sum number `r` of this thread. */
 static int64_t element_of(kiln_walk *w, const group_piece *u, uint32_t r) {
     const uint32_t tile = r / KILN_WARP_REGISTERS, in_tile = r % KILN_WARP_REGISTERS;
     kiln_walk_bind(w, u->rows->var, u->rows->first + in_tile / KILN_WARP_COLUMNS);
@@ -285,7 +284,8 @@ static int64_t element_of(kiln_walk *w, const group_piece *u, uint32_t r) {
     return kiln_walk_constant_offset(w, kiln_walk_store_offset(w, u->store), 0);
 }
 
-/* Where the piece's sums are among those in flight, in its order; UINT32_MAX: they are not. */
+/* The position of the piece's sums among those in flight, in its order; UINT32_MAX: they are not
+ * there. */
 static uint32_t find_in_flight(const kiln_walk *w, kiln_buffer buffer, const int64_t *element,
                                uint32_t count) {
     for (uint32_t first = 0; first + count <= w->in_flight.count; first += count) {
@@ -298,7 +298,8 @@ static uint32_t find_in_flight(const kiln_walk *w, kiln_buffer buffer, const int
     return UINT32_MAX;
 }
 
-/* All pieces in flight have as many sums, and none shares some of its sums with another. */
+/* Whether all pieces in flight have the same number of sums, and none shares only some of its sums
+ * with another. */
 static bool fits_in_flight(const kiln_walk *w, kiln_buffer buffer, const int64_t *element,
                            uint32_t count) {
     if (w->in_flight.count % count != 0) return false;
@@ -309,7 +310,7 @@ static bool fits_in_flight(const kiln_walk *w, kiln_buffer buffer, const int64_t
     return true;
 }
 
-/* Puts the piece's sums in flight, and gives their place there. */
+/* Puts the piece's sums in flight, and returns their position. */
 static uint32_t begin_sums(kiln_walk *w, const group_piece *u, const int64_t *element,
                            uint32_t count) {
     const kiln_buffer buffer = w->p->stmt.data[u->store].buffer;

@@ -1,8 +1,8 @@
-/* Functions of C's library for builders that have none (kiln_builder_ops.call is NULL): of f32, by
- * way of f64, whose 29 further bits leave series of Taylor and plain reductions enough; the result
- * is rounded once. Those of f64 are in walk_library_wide.c. Errors are at most 0.51 ulp
- * (test_walk_library.c), of sin, cos and tan below 2^40: beyond that the angle is not reduced any
- * more, and they are 0 or 1. Nothing that is tuned spends its time here. */
+/* Functions of C's library for builders that have none (kiln_builder_ops.call is NULL): of f32,
+ * computed in f64, whose 29 additional bits make Taylor series and simple reductions precise
+ * enough; the result is rounded once. Those of f64 are in walk_library_wide.c. Errors are at most
+ * 0.51 ulp (test_walk_library.c); for sin, cos and tan only below 2^40: beyond that the angle is
+ * not reduced, and they are 0 or 1. These functions are not critical for tuned kernels. */
 #include <math.h>
 
 #include "base/check.h"
@@ -15,8 +15,7 @@ static kiln_ssa atanh_near_zero(kiln_walk *w, kiln_ssa x) {
     return ODD_SERIES(w, x, table);
 }
 
-/* log(2^n m) = n ln 2 + log(m), m in [sqrt(1/2), sqrt(2)), of numbers that are not below the least
- * normal one. */
+/* log(2^n m) = n ln 2 + log(m), m in [sqrt(1/2), sqrt(2)), for normal numbers. */
 static kiln_ssa log_of(kiln_walk *w, kiln_ssa x) {
     kiln_ssa bits = wide_bits(w, x);
     kiln_ssa above = bits_op(w, KILN_BUILD_SUB, bits, 0x3fe6a09e667f3bcd);
@@ -62,7 +61,7 @@ static kiln_ssa reduced(kiln_walk *w, kiln_ssa x, kiln_ssa *out_quadrant) {
     return choose_at(w, KILN_BUILD_OLT, absolute(w, x), INFINITY, r, k(w, x, NAN));
 }
 
-/* sin(x + shift pi / 2); of zeros the sign is kept where nothing is added */
+/* sin(x + shift pi / 2); the sign of zero is kept if shift is 0 */
 static kiln_ssa sine(kiln_walk *w, kiln_ssa x, int64_t shift) {
     static const double odd[] = {-1. / 6,     1. / 120,       -1. / 5040,
                                  1. / 362880, -1. / 39916800, 1. / 6227020800};
@@ -81,7 +80,8 @@ static kiln_ssa sine(kiln_walk *w, kiln_ssa x, int64_t shift) {
 
 #define HALF_PI 1.57079632679489662
 
-/* Of |x| first 1 / |x|, where that is less, then the angle to pi / 4: the series runs to 0.42. */
+/* First replaces |x| by 1 / |x| if that is smaller, then takes the angle to pi / 4: the series is
+ * used up to 0.42. */
 static kiln_ssa arc_tangent(kiln_walk *w, kiln_ssa x) {
     static const double table[] = {-1. / 3,  1. / 5,  -1. / 7,  1. / 9,  -1. / 11, 1. / 13,
                                    -1. / 15, 1. / 17, -1. / 19, 1. / 21, -1. / 23, 1. / 25};
@@ -141,7 +141,7 @@ static kiln_ssa inverse_hyperbolic_cosine(kiln_walk *w, kiln_ssa x) {
 /* ---- of two numbers ----------------------------------------------------------------------------
  */
 
-/* x to the power of y from |x| to it, as C has it for zeros, infinities and numbers below 0. */
+/* x^y from |x|^y, with C's rules for zeros, infinities and negative numbers. */
 static kiln_ssa power(kiln_walk *w, kiln_ssa x, kiln_ssa y, kiln_ssa result) {
     kiln_ssa size = absolute(w, x);
     kiln_ssa half = mul(w, y, k(w, y, 0.5));

@@ -1,12 +1,12 @@
 /* Functions of f64 for builders that have no library of C's, in straight-line arithmetic with fused
- * multiply-adds. Numbers of which more than 53 bits count are pairs: `high` is the number rounded,
- * `low` what is missing, so that a pair has about 100 bits. Logarithms are pairs, as powers need 64
- * bits of them, and whatever is the logarithm of a pair comes from them.
+ * multiply-adds. Numbers that need more than 53 bits are pairs: `high` is the rounded number, `low`
+ * the rest, so that a pair has about 100 bits. Logarithms are pairs, because powers need 64 bits of
+ * them; functions that are logarithms of a pair use them.
  *
  * Errors, which test_walk_library.c checks against long double: 1 ulp of exp, log, sin, cos
  * and pow; 2 of tan, sinh, cosh, asinh, acosh, atanh and erf; 3 of tanh, asin, acos, atan and
- * sigmoid; rem is exact. Of sin, cos and tan this holds below 2^40: beyond, the angle is not
- * reduced any more, and they are 0 or 1. */
+ * sigmoid; rem is exact. For sin, cos and tan this holds below 2^40: beyond that the angle is not
+ * reduced, and they are 0 or 1. */
 #include <math.h>
 
 #include "base/check.h"
@@ -82,7 +82,7 @@ static kiln_ssa exp_of(kiln_walk *w, kiln_ssa x, kiln_ssa low, int64_t shift) {
     tail = kiln_walk_fma(w, square, tail, r.low);
     pair head = sum_of(w, k(w, x, 1), r.high);
     kiln_ssa p = add(w, head.high, add(w, head.low, tail));
-    /* Two factors, since 2^n alone may leave the range where the product does not. */
+    /* Two factors, because 2^n alone may overflow although the product does not. */
     kiln_ssa exponent = bits_op(w, KILN_BUILD_SUB, wide_bits(w, shifted), MAGIC_BITS - shift);
     kiln_ssa half = bits_op(w, KILN_BUILD_ASHR, exponent, 1);
     kiln_ssa other = kiln_walk_compute(w, KILN_BUILD_SUB, exponent, half);
@@ -132,7 +132,7 @@ static pair log_of(kiln_walk *w, kiln_ssa x) {
     return (pair){high, choose_at(w, KILN_BUILD_OEQ, x, INFINITY, k(w, x, 0), low)};
 }
 
-/* Also where `x.high` is 0 or infinite and `x.low` then NaN. */
+/* Handles `x.high` 0 or infinite, where `x.low` is NaN. */
 static kiln_ssa log_of_pair(kiln_walk *w, pair x) {
     pair y = log_of(w, x.high);
     kiln_ssa rest = quotient(w, x.low, x.high);
@@ -140,7 +140,7 @@ static kiln_ssa log_of_pair(kiln_walk *w, pair x) {
     return add(w, y.high, add(w, y.low, rest));
 }
 
-/* x^y for x >= 0. What exp_of takes as 0 or infinite needs no lower part, which may be NaN there.
+/* x^y for x >= 0. Where exp_of gives 0 or infinity the lower part may be NaN, and is not needed.
  */
 static kiln_ssa power(kiln_walk *w, kiln_ssa x, kiln_ssa y) {
     pair log = log_of(w, x), exponent = product_of(w, log, (pair){y, k(w, y, 0)});
@@ -166,7 +166,7 @@ static pair reduced(kiln_walk *w, kiln_ssa x, kiln_ssa *out_quadrant) {
     missing = kiln_walk_fma(w, n, k(w, x, -HALF_PI_LAST), missing);
     pair r = sum_of(w, first, next);
     r = sum_of(w, r.high, add(w, r.low, missing));
-    *out_quadrant = wide_bits(w, shifted); /* but for bits above the lowest two */
+    *out_quadrant = wide_bits(w, shifted); /* only the lowest two bits are valid */
     kiln_ssa size = absolute(w, x), zero = k(w, x, 0);
     r.high = choose_at(w, KILN_BUILD_OLT, size, 0x1p40, r.high, zero);
     r.high = choose_at(w, KILN_BUILD_OLT, size, INFINITY, r.high, k(w, x, NAN));
@@ -195,7 +195,7 @@ static kiln_ssa cosine_near_zero(kiln_walk *w, pair r, kiln_ssa square) {
     return add(w, head.high, add(w, head.low, tail));
 }
 
-/* sin(x + shift pi / 2); of zeros the sign is kept where nothing is added */
+/* sin(x + shift pi / 2); the sign of zero is kept if shift is 0 */
 static kiln_ssa sine(kiln_walk *w, kiln_ssa x, int64_t shift) {
     kiln_ssa quadrant;
     pair r = reduced(w, x, &quadrant);
@@ -209,7 +209,8 @@ static kiln_ssa sine(kiln_walk *w, kiln_ssa x, int64_t shift) {
     return shift ? size : choose_at(w, KILN_BUILD_OEQ, x, 0, x, size);
 }
 
-/* Of |x| first 1 / |x|, where that is less, then the angle to pi / 4: the series runs to 0.42. */
+/* First replaces |x| by 1 / |x| if that is smaller, then takes the angle to pi / 4: the series is
+ * used up to 0.42. */
 static kiln_ssa arc_tangent(kiln_walk *w, kiln_ssa x) {
     static const double table[] = {-1. / 3,  1. / 5,  -1. / 7,  1. / 9,  -1. / 11, 1. / 13,
                                    -1. / 15, 1. / 17, -1. / 19, 1. / 21, -1. / 23, 1. / 25,
@@ -303,8 +304,9 @@ static kiln_ssa inverse_hyperbolic(kiln_walk *w, kiln_ssa x, double square) {
 /* ---- the error function ------------------------------------------------------------------------
  */
 
-/* Of Taylor below 1; 1 - exp(-x^2) p(u) to 6, u = (x - 2) / (x + 2), and 1 from there on. The
- * coefficients of p interpolate erfc(x) exp(x^2) at Chebyshev's points of [1, 6], in 50 digits. */
+/* Taylor series below 1; 1 - exp(-x^2) p(u) up to 6, u = (x - 2) / (x + 2), and 1 from there on.
+ * The coefficients of p interpolate erfc(x) exp(x^2) at Chebyshev's points of [1, 6], in 50
+ * digits. */
 static kiln_ssa error_function(kiln_walk *w, kiln_ssa x) {
     static const double far[] = {
         0.25539567631050575,     -0.42718584741395849,    0.24165819424246585,
@@ -332,7 +334,7 @@ static kiln_ssa error_function(kiln_walk *w, kiln_ssa x) {
 /* ---- remainders ------------------------------------------------------------------------------ */
 
 /* Exact: quotients have less than 2,098 bits before the point, and each round takes 52 of them.
- * Rounds whose multiple of y is infinite, or more than what is left, take nothing. */
+ * Rounds whose multiple of y is infinite, or exceeds the rest, subtract nothing. */
 static kiln_ssa remainder_of(kiln_walk *w, kiln_ssa x, kiln_ssa y) {
     enum { ROUND_BITS = 52, PART_BITS = 1000 };
     kiln_ssa left = absolute(w, x), part[3] = {absolute(w, y)};

@@ -1,7 +1,6 @@
-/* Float operators. exp, log, tanh, erf and sigmoid of f32 are polynomials in straight-line IR,
- * alike for scalars and vectors, so that a schedule does not change results; everything of f64 and
- * the rarer functions call the C library lane by lane, or are those of walk_library.c where there
- * is none.
+/* Float operators. exp, log, tanh, erf and sigmoid of f32 are polynomials in straight-line IR, the
+ * same for scalars and vectors, so that a schedule does not change results; functions of f64 and
+ * rarer ones call the C library lane by lane, or those of walk_library.c if there is none.
  *
  * Coefficients are minimax fits of relative error, found by Remez exchange in exact rational
  * arithmetic and rounded to f32. Errors below were measured against the C library in f64 over every
@@ -60,7 +59,7 @@ static kiln_ssa math_exp(kiln_walk *w, kiln_ssa x) {
     p = add(w, p, k(w, x, 1.0));
     kiln_ssa scaled = w->b->ops->scale ? w->b->ops->scale(w->b, p, n) : NULL;
     if (scaled) return scaled;
-    /* Two factors, since 2^n alone may leave the range where the product does not. */
+    /* Two factors, because 2^n alone may overflow although the product does not. */
     kiln_ssa exponent = bits_op(w, KILN_BUILD_SUB, as_bits(w, shifted), 0x4b400000);
     kiln_ssa half = bits_op(w, KILN_BUILD_ASHR, exponent, 1);
     kiln_ssa rest = kiln_walk_compute(w, KILN_BUILD_SUB, exponent, half);
@@ -185,8 +184,8 @@ static const struct function_row {
     [KILN_EXPR_ATANH] = {"atanh", NULL},
 };
 
-/* Vectors of ARMv7 and small microcontrollers have no instruction for it, and LLVM has no other way
- * but a function of the C library. Sizes from 2^23 (f64: 2^52) on are whole. */
+/* Vectors of ARMv7 and small microcontrollers have no instruction for it, and LLVM would call the C
+ * library. Magnitudes from 2^23 (f64: 2^52) on are integers. */
 static kiln_ssa round_even(kiln_walk *w, kiln_ssa a) {
     const kiln_arch arch = w->target->arch;
     if (arch != KILN_ARCH_THUMB && (arch != KILN_ARCH_ARM || !kiln_walk_is_vector(w, a)))
@@ -196,8 +195,7 @@ static kiln_ssa round_even(kiln_walk *w, kiln_ssa a) {
     return with_sign_of(w, choose(w, KILN_BUILD_OLT, size, whole, rounded, size), a);
 }
 
-/* As kiln_f32_to_tf32: half of what is dropped is added to the size, so that ties go away from
- * zero. */
+/* As kiln_f32_to_tf32: half a unit is added to the magnitude, so that ties go away from zero. */
 static kiln_ssa round_tf32(kiln_walk *w, kiln_ssa a) {
     const int64_t dropped = 0x1fff;
     kiln_ssa bits = kiln_walk_convert(w, KILN_CONVERT_BITS, a, KILN_SSA_I32);

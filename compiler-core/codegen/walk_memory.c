@@ -28,7 +28,7 @@ void kiln_walk_registers_end(kiln_walk *w, kiln_buffer buffer) {
     w->registers[buffer].live = false;
 }
 
-/* Of values of the buffer, as computed with: `lanes` 0 for one. */
+/* The type of the buffer's values in computations; `lanes` 0: a scalar. */
 static kiln_ssa_type element_type(const kiln_walk *w, kiln_buffer buffer, uint32_t lanes) {
     return kiln_type_vector(kiln_walk_scalar(w, buffer_dtype(w, buffer)), lanes);
 }
@@ -40,7 +40,7 @@ kiln_ssa_type kiln_walk_chunk_type(const kiln_walk *w, kiln_buffer buffer) {
 
 static kiln_ssa poison(kiln_walk *w, kiln_ssa_type type) { return w->b->ops->poison(w->b, type); }
 
-/* NULL for an element that does not exist: lanes that are masked off may name one. */
+/* NULL for an element that does not exist, which masked-off lanes may name. */
 static kiln_ssa *chunk_at(kiln_walk *w, kiln_buffer buffer, int64_t element) {
     kiln_walk_registers *r = &w->registers[buffer];
     KILN_CHECK(r->live);
@@ -64,7 +64,7 @@ static void register_write_element(kiln_walk *w, kiln_buffer buffer, int64_t ele
         width == 1 ? value : w->b->ops->insert(w->b, *chunk, value, (uint32_t)(element % width));
 }
 
-/* Lanes of the current vector loop that lie in whole chunks, in order: the first chunk, or NULL. */
+/* The first chunk, if the lanes of the current vector loop are whole chunks in order; else NULL. */
 static kiln_ssa *whole_chunks(kiln_walk *w, kiln_buffer buffer, const kiln_affine *offset) {
     uint32_t width = w->registers[buffer].width;
     int64_t first = kiln_walk_constant_offset(w, offset, 0);
@@ -104,7 +104,7 @@ static kiln_ssa join_chunks(kiln_walk *w, const kiln_ssa *chunk, uint32_t count,
     return all;
 }
 
-/* The chunk that the elements are, in order; NULL: they are not one. */
+/* The chunk that consists of these elements, in order; NULL: there is none. */
 static kiln_ssa *chunk_of(kiln_walk *w, kiln_buffer buffer, const int64_t *element,
                           uint32_t count) {
     const uint32_t width = w->registers[buffer].width;
@@ -114,7 +114,7 @@ static kiln_ssa *chunk_of(kiln_walk *w, kiln_buffer buffer, const int64_t *eleme
     return chunk_at(w, buffer, element[0]);
 }
 
-/* Lanes out of two chunks by one shuffle. NULL: they lie in more, or in other ones. */
+/* Takes lanes from two chunks by one shuffle. NULL: they lie in more than two. */
 static kiln_ssa lanes_of_chunks(kiln_walk *w, kiln_buffer buffer, const int64_t *element,
                                 uint32_t count) {
     const uint32_t width = w->registers[buffer].width;
@@ -227,10 +227,10 @@ static void load_key(const kiln_walk *w, kiln_buffer buffer, const kiln_walk_add
     key[0] |= (uint64_t)w->moves << 63;
 }
 
-/* Where multiply-adds take one element of a register as a factor of all lanes, elements that lie
- * together are loaded together: what unrolled steps multiply by next is there already. The group is
- * aligned as a whole, so that it lies in one page with the element that is asked for, even where it
- * goes beyond its buffer. NULL: not of that kind. */
+/* If multiply-adds can take one element of a register as a factor of all lanes, adjacent elements
+ * are loaded together, because unrolled steps need them next. The group is aligned as a whole, so
+ * that it lies in one page with the needed element, even if it exceeds its buffer. NULL: does not
+ * apply. */
 static kiln_ssa load_in_group(kiln_walk *w, kiln_buffer buffer, const kiln_walk_address *a) {
     kiln_dtype dtype = buffer_dtype(w, buffer);
     const bool halves = dtype == KILN_F16 && kiln_target_has(w->target, KILN_STR("fp16fml"));
@@ -278,22 +278,22 @@ static kiln_ssa load_vector(kiln_walk *w, kiln_buffer buffer, const kiln_walk_ad
     return kiln_walk_from_memory(w, dtype, w->b->ops->load(w->b, type, pointer, a->align, mask));
 }
 
-/* ---- lanes that lie apart -------------------------------------------------------------------- */
+/* ---- lanes that are not contiguous
+ * -------------------------------------------------------------------- */
 
-/* Lanes behind one another in memory. A vector over blocks that are narrower than it is a few of
- * these. */
+/* Contiguous lanes in memory. A vector over narrower blocks consists of several such runs. */
 typedef struct lane_run {
     uint32_t first, count; /* lanes */
 } lane_run;
 
-/* Where each lane is, and the runs that they make; run_count 0: they lie too far apart. */
+/* The offset of each lane, and the runs that they form; run_count 0: too many runs. */
 typedef struct lane_places {
     kiln_walk_address at[KILN_LOWER_LANES_MAX];
     lane_run run[KILN_LOWER_LANES_MAX];
     uint32_t run_count;
 } lane_places;
 
-/* Lanes a run has on average, from which on runs cost less than single lanes. */
+/* Least average lanes per run for which runs are cheaper than single lanes. */
 #define RUN_LANES_MIN 4
 
 static void find_places(kiln_walk *w, kiln_buffer buffer, const kiln_affine *offset,
@@ -328,7 +328,7 @@ static kiln_ssa lane_pointers(kiln_walk *w, kiln_buffer buffer, const lane_place
     return all;
 }
 
-/* The mask of a run; NULL: all of its lanes are on. */
+/* The mask of a run; NULL: all of its lanes are active. */
 static kiln_ssa mask_of_run(kiln_walk *w, kiln_ssa mask, lane_run run) {
     kiln_ssa part = mask ? take_lanes(w, mask, NULL, run.first, run.count) : NULL;
     return part && w->b->ops->known_mask(w->b, part, true) ? NULL : part;
@@ -338,7 +338,7 @@ static bool is_off(kiln_walk *w, kiln_ssa mask) {
     return mask && w->b->ops->known_mask(w->b, mask, false);
 }
 
-/* Whether it is known of each lane whether it is on. */
+/* Whether each lane of the mask is a known constant. */
 static bool is_known(kiln_walk *w, kiln_ssa mask) {
     for (uint32_t lane = 0; lane < w->lanes; lane++) {
         const kiln_ssa one = take_lanes(w, mask, NULL, lane, 1);
@@ -347,7 +347,7 @@ static bool is_known(kiln_walk *w, kiln_ssa mask) {
     return true;
 }
 
-/* Lanes [first, first + count) of `all` become those of `part`. */
+/* Replaces lanes [first, first + count) of `all` by those of `part`. */
 static kiln_ssa put_lanes(kiln_walk *w, kiln_ssa all, kiln_ssa part, lane_run run) {
     int32_t number[KILN_LOWER_LANES_MAX], wide[KILN_LOWER_LANES_MAX];
     for (uint32_t lane = 0; lane < w->lanes; lane++) {
@@ -407,7 +407,7 @@ static bool follows_copies(const kiln_walk *w, const kiln_affine *offset) {
     return steps;
 }
 
-/* Rows become columns: in each round two rows exchange the lanes in which their numbers differ. */
+/* Transposes: in each round pairs of rows exchange lanes. */
 static void transpose(kiln_walk *w, kiln_ssa *row, uint32_t count) {
     for (uint32_t d = count / 2; d > 0; d /= 2)
         for (uint32_t i = 0; i < count; i++) {
@@ -423,9 +423,10 @@ static void transpose(kiln_walk *w, kiln_ssa *row, uint32_t count) {
         }
 }
 
-/* Lanes that lie apart, where copy after copy reads what lies behind each: in the first copy the
- * elements of all are loaded as vectors, transposed in registers, and remembered. Shuffles take a
- * fourth of the time of a load and an insertion for each lane. NULL: it is no square. */
+/* Lanes that are not contiguous, but of which unrolled copies read consecutive elements: the first
+ * copy loads the elements of all copies as vectors, transposes them in registers, and keeps them.
+ * Shuffles take a fourth of the time of a load and an insertion for each lane. NULL: it is no
+ * square. */
 static kiln_ssa load_square(kiln_walk *w, kiln_expr load, kiln_buffer buffer,
                             const kiln_affine *offset, const kiln_walk_address *a) {
     const kiln_dtype dtype = buffer_dtype(w, buffer);
@@ -502,7 +503,7 @@ kiln_ssa kiln_walk_load(kiln_walk *w, kiln_expr load) {
     return v;
 }
 
-/* A scalar, or with a mask or without the lanes of a vector behind one another. */
+/* Stores a scalar, or contiguous lanes of a vector, with or without a mask. */
 static void store_at(kiln_walk *w, kiln_dtype dtype, const kiln_walk_address *a, kiln_ssa value,
                      uint32_t align, kiln_ssa mask) {
     kiln_ssa pointer = kiln_walk_pointer(w, a, dtype, 0);

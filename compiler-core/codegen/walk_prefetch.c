@@ -1,24 +1,23 @@
-/* Prefetching: a loop with the attribute `prefetch` of BUFFER fetches, a share in each iteration,
- * what BUFFER's reader will need when the loops that use the same part of it again and again are
+/* Prefetching: each iteration of a loop with the attribute `prefetch` of BUFFER fetches a share of
+ * the next part of BUFFER, which its reader needs when the loops that reuse the current part are
  * done.
  *
  *     for panel:            <- the next part: the buffer's offset depends on it
  *       for tile:           <- reuse: it does not
  *         for step:         <- annotated: reads the part from its start to its end
  *
- * Loops of panels and tiles that were fused for sharing out count as both: panel is floordiv(f, N),
- * tile floormod(f, N). A worker's first part is not fetched ahead, as the first of all is not.
+ * Loops of panels and tiles that were fused for threads count as both: panel is floordiv(f, N),
+ * tile floormod(f, N). A worker's first part is not prefetched.
  *
- * The part of panel + 1 is split over all iterations of tile and step. It is at hand in the second
- * cache when panel + 1 begins, and memory is kept busy evenly. */
+ * The part of panel + 1 is split over all iterations of tile and step. It is in the second cache
+ * when panel + 1 begins, and memory is used evenly. */
 #include "base/check.h"
 #include "compiler-core/codegen/walk.h"
 #include "compiler-core/lower/pass.h"
 
 #define LOOPS_DEEP 16
 #define NO_TERM UINT32_MAX
-/* A share that is larger, and larger than what its iteration reads itself, is no prefetch but a
- * copy. */
+/* A larger share, if it also exceeds the data that its iteration reads, is not prefetched. */
 #define LINES_MAX 8
 
 typedef struct reader {
@@ -39,11 +38,11 @@ static void find_reader(kiln_program *p, kiln_stmt stmt, reader *r) {
     for (uint32_t i = 0; i < s.child.count && !r->load; i++) find_reader(p, s.child.data[i], r);
 }
 
-/* The part that is fetched: where it starts, as terms of loops, and its size. */
+/* The prefetched part: its start, as terms of loops, and its size. */
 typedef struct stream_part {
     kiln_affine start;
     int64_t span;  /* elements */
-    int64_t read;  /* elements that an iteration of the annotated loop reads itself */
+    int64_t read;  /* elements that an iteration of the annotated loop reads */
     int64_t turns; /* iterations over which it is split */
     uint32_t turn_count;
     struct {
@@ -75,7 +74,7 @@ static uint32_t find_fused(kiln_program *p, const kiln_affine *offset, kiln_var 
     return NO_TERM;
 }
 
-/* Finds the loops of reuse and the loop that goes to the next part. */
+/* Finds the loops of reuse and the loop that advances to the next part. */
 static bool find_part(kiln_program *p, kiln_stmt at, const kiln_affine *offset, stream_part *out) {
     bool reused = false;
     kiln_stmt next = at;

@@ -25,7 +25,7 @@ void kiln_walk_pop_level(kiln_walk *w) {
 
 /* ---- register buffers across control flow ---------------------------------------------------- */
 
-/* What other threads of the launch may have written behind a barrier or token. */
+/* Adds buffers that other threads of the launch may have written before a barrier or token. */
 static void add_shared(const kiln_walk *w, bool *stored) {
     for (kiln_buffer b = 1; w->written && b < w->p->buffer.count; b++)
         stored[b] |=
@@ -46,8 +46,7 @@ const bool *kiln_walk_stored_below(kiln_walk *w, kiln_stmt stmt) {
     return stored;
 }
 
-/* After code that may run again or not at all, what memory of these buffers held is no longer
- * known. */
+/* Drops known loads of these buffers after code that may be repeated or skipped. */
 static void forget_loads(kiln_walk *w, const bool *stored) {
     for (uint32_t b = 1; b < w->p->buffer.count; b++) w->epoch[b] += stored[b];
 }
@@ -56,7 +55,7 @@ static bool is_carried(const kiln_walk *w, const bool *stored, kiln_buffer b) {
     return stored[b] && w->registers[b].live;
 }
 
-/* Chunks that are written below and outlive it. */
+/* Chunks that are written in a loop and used behind it. */
 typedef KILN_VEC(kiln_ssa *) carried_list;
 
 static carried_list find_carried(kiln_walk *w, const bool *stored) {
@@ -90,7 +89,8 @@ void kiln_walk_unbind(kiln_walk *w, kiln_var var) {
     w->constant_of[var] = 0;
 }
 
-/* Whether copies and lanes are the rows and columns of a square that is stored as a whole. */
+/* Whether unrolled copies and lanes are the rows and columns of a square that is stored as a
+ * whole. */
 static bool is_square(const kiln_walk *w, const kiln_stmt_info *s) {
     const kiln_stmt_info *stmt = w->p->stmt.data, *vector = &stmt[s->child.data[0]];
     return w->lanes == 0 && s->extent > 1 && vector->kind == KILN_STMT_FOR &&
@@ -212,7 +212,7 @@ static void emit_masked(kiln_walk *w, kiln_ssa condition, kiln_stmt child) {
     w->mask = outer;
 }
 
-/* Copies of an unrolled loop mostly decide it, with what is known of the loops around them. */
+/* In copies of an unrolled loop the condition is usually constant. */
 static void emit_if(kiln_walk *w, const kiln_stmt_info *s) {
     kiln_expr here = kiln_expr_substitute(w->p, s->condition, w->constant_of);
     w->stamp = ++w->last_stamp;
@@ -237,7 +237,7 @@ static void emit_alloc(kiln_walk *w, kiln_stmt stmt) {
         kiln_walk_registers_end(w, b);
         return;
     }
-    const bool is_placed = w->data[b] != NULL; /* launches know from the start where temps lie */
+    const bool is_placed = w->data[b] != NULL; /* temps of launches are placed at the start */
     if (!is_placed) w->data[b] = kiln_walk_scratch(w, b);
     w->epoch[b]++;
     kiln_walk_tiles *around = w->tiles_here;
@@ -248,7 +248,7 @@ static void emit_alloc(kiln_walk *w, kiln_stmt stmt) {
 }
 
 /* c + a * b of a sum reduction becomes one multiply-add: the schedule fixes the order of the sum,
- * the target how a step is rounded. */
+ * the target the rounding of a step. */
 static kiln_ssa multiply_add(kiln_walk *w, const kiln_stmt_info *s) {
     const kiln_program *p = w->p;
     const kiln_expr_node *sum = kiln_expr_get(p, s->value);
@@ -273,8 +273,8 @@ static kiln_ssa multiply_add(kiln_walk *w, const kiln_stmt_info *s) {
     return NULL;
 }
 
-/* Of `e`, the product of an i32 that counts ones and a factor, or that alone: what is counted; 0:
- * it is something else. `*out_factor` 0: 1. */
+/* The operand of the popcount in `e`, a popcount in i32 with or without a factor; 0: it is
+ * something else. `*out_factor` 0: no factor. */
 static kiln_expr counted_ones(const kiln_program *p, kiln_expr e, kiln_expr *out_factor) {
     kiln_expr side[2] = {e, 0};
     if (kiln_expr_get(p, e)->op == KILN_EXPR_MUL)
@@ -292,7 +292,7 @@ static kiln_expr counted_ones(const kiln_program *p, kiln_expr e, kiln_expr *out
     return 0;
 }
 
-/* c + popcount(x) * factor of a sum reduction, where the target adds up what it counts. */
+/* c + popcount(x) * factor of a sum reduction, if the target has an instruction for it. */
 static kiln_ssa add_ones(kiln_walk *w, const kiln_stmt_info *s) {
     const kiln_program *p = w->p;
     if (!w->b->ops->add_ones || w->lanes == 0 || kiln_expr_get(p, s->value)->op != KILN_EXPR_ADD)
@@ -325,7 +325,8 @@ static bool numbers_lanes(kiln_walk *w, kiln_expr e, int64_t *out_first) {
            kiln_walk_linear(w, &form, &base, out_first, &stride) && !base && stride == 1;
 }
 
-/* c + select(x, 1 << lane, 0) in all lanes: a mask is that sum. NULL: it is another one. */
+/* c + select(x, 1 << lane, 0) over all lanes: the sum is the mask as bits. NULL: it is another
+ * sum. */
 static kiln_ssa lanes_as_bits(kiln_walk *w, const kiln_stmt_info *s) {
     const kiln_program *p = w->p;
     const kiln_expr term = kiln_expr_operand(p, s->value, 1);
@@ -385,8 +386,7 @@ static uint32_t count_loads(const kiln_walk *w, kiln_expr e) {
     return count;
 }
 
-/* Whether a half in memory is `e` as that lies in memory: read elsewhere, or zero, where no data
- * says which or where. */
+/* Whether `e` is an unchanged half from memory, or zero, and does not depend on data otherwise. */
 static bool is_moved(const kiln_walk *w, kiln_expr e) {
     const kiln_expr_node *node = kiln_expr_get(w->p, e);
     switch ((kiln_expr_op)node->op) {
@@ -409,7 +409,7 @@ static bool stores_halves(const kiln_walk *w, const kiln_stmt_info *s) {
            kiln_dtype_size(to->dtype) == 2;
 }
 
-/* What is rounded to halves, which the store does anyway; else the value itself. */
+/* The value before a rounding to halves, which the store repeats; else the value itself. */
 static kiln_expr before_rounding(const kiln_walk *w, const kiln_stmt_info *s) {
     if (kiln_expr_get(w->p, s->value)->op != KILN_EXPR_CAST) return s->value;
     const kiln_expr before = kiln_expr_operand(w->p, s->value, 0);

@@ -1,21 +1,21 @@
 /* Tensor intrinsics: the loop that `tensorize` marked becomes one instruction over all lanes, or
- * with a loop over rows around the lanes a few.
+ * several with a loop over rows around the lanes.
  *
- * Both operands are brought into one form, a word of four bytes per lane (of Helium, four) that
- * holds the steps of the lane's sum: read as a vector where the steps of neighbouring lanes lie
- * behind one another, joined of vectors where lanes do, one for each step, or one word for all
- * lanes. Where the bytes lie otherwise the loop is emitted as it stands.
+ * Both operands get one form, a word of four bytes per lane (with Helium, four words) that holds
+ * the steps of the lane's sum: read as a vector if the steps of neighbouring lanes are contiguous,
+ * joined from vectors if lanes are contiguous for each step, or one word for all lanes. Otherwise
+ * an ordinary loop is emitted.
  *
  * An instruction with two rows multiplies a word of eight bytes of each of two rows by those of two
- * lanes: a vector of sums is both rows of two lanes, and takes half of the lanes' words. */
+ * lanes: a vector of sums holds both rows of two lanes, and uses half of the lanes' words. */
 #include <string.h>
 
 #include "base/check.h"
 #include "base/macros.h"
 #include "compiler-core/codegen/walk.h"
 
-#define GROUP_BYTES                                                              \
-    16 /* words for all lanes are loaded by so many bytes where they are aligned \
+#define GROUP_BYTES                                                                     \
+    16 /* words for all lanes are loaded in groups of so many bytes if they are aligned \
         */
 
 /* One use of an intrinsic: result += sum of a * b. */
@@ -23,12 +23,13 @@ typedef struct use {
     const kiln_intrinsic *intrinsic;
     const kiln_stmt_info *loop;
     kiln_stmt store;
-    bool never;                              /* it does nothing here */
+    bool never;                              /* its condition is false here */
     kiln_expr before;                        /* load of the result */
     kiln_expr load[KILN_INTRINSIC_OPERANDS]; /* a, b */
 } use;
 
-/* ---- what the loop does ---------------------------------------------------------------------- */
+/* ---- recognition of the loop
+ * ---------------------------------------------------------------------- */
 
 const kiln_program *kiln_walk_meaning(kiln_walk *w, const kiln_intrinsic *intrinsic) {
     const kiln_program **known = &w->meaning[intrinsic - kiln_intrinsics];
@@ -36,8 +37,8 @@ const kiln_program *kiln_walk_meaning(kiln_walk *w, const kiln_intrinsic *intrin
     return *known;
 }
 
-/* What a loop does under conditions that are known here, as those of a tile's rest are once its
- * points are unrolled; 0: not known. `*out_never` becomes true: nothing. */
+/* The statement of a loop under conditions that are known here, such as those of a tile's rest once
+ * its points are unrolled; 0: not known. `*out_never`: it is never executed. */
 static kiln_stmt under_known(kiln_walk *w, kiln_stmt loop, bool *out_never) {
     const kiln_var var = w->p->stmt.data[loop].var;
     kiln_stmt at = w->p->stmt.data[loop].child.data[0];
@@ -80,13 +81,13 @@ static bool find_use(kiln_walk *w, kiln_stmt stmt, use *out) {
     return false;
 }
 
-/* Where an operand lies: that of step 0, and how far the next step is from it. */
+/* The place of an operand: of step 0, and the distance of the next step. */
 typedef struct place {
     kiln_walk_address at;
     int64_t step_stride; /* elements */
 } place;
 
-/* Finds it, where steps of each lane lie behind one another, or lanes of each step do. */
+/* Finds it, if steps of each lane are contiguous, or lanes of each step are. */
 static bool find_place(kiln_walk *w, const use *u, kiln_expr load, place *out) {
     kiln_buffer buffer = kiln_expr_get(w->p, load)->payload.id;
     const kiln_affine *offset = kiln_walk_load_offset(w, load);
@@ -110,7 +111,7 @@ static bool find_place(kiln_walk *w, const use *u, kiln_expr load, place *out) {
 
 /* ---- operands -------------------------------------------------------------------------------- */
 
-/* Elements from memory, bytes or halves, remembered until the buffer is written. */
+/* Elements from memory, bytes or halves, kept until the buffer is written. */
 static kiln_ssa load_elements(kiln_walk *w, kiln_buffer buffer, const kiln_walk_address *at,
                               int64_t first, uint32_t count, uint32_t align) {
     const kiln_dtype dtype = w->p->buffer.data[buffer].dtype;
@@ -125,7 +126,7 @@ static kiln_ssa load_elements(kiln_walk *w, kiln_buffer buffer, const kiln_walk_
     return v;
 }
 
-/* Elements as words, each with those that the instruction takes. */
+/* Elements as words of the instruction. */
 static kiln_ssa as_words(kiln_walk *w, const use *u, uint32_t operand, kiln_ssa bytes) {
     const kiln_intrinsic *in = u->intrinsic;
     uint32_t count = kiln_walk_type(w, bytes).lanes;
@@ -141,9 +142,9 @@ static kiln_ssa as_words(kiln_walk *w, const use *u, uint32_t operand, kiln_ssa 
         kiln_type_vector(KILN_SSA_I32, count / in->steps * kiln_intrinsic_words(in)));
 }
 
-/* One word for all lanes. Words that lie together are loaded together: what unrolled steps need
- * next is there already, and some processors multiply by an element of a register. The group is
- * aligned as a whole, so that it lies in one page with the word that is asked for. */
+/* One word for all lanes. Adjacent words are loaded together, because unrolled steps need them
+ * next, and some processors multiply by an element of a register. The group is aligned as a whole,
+ * so that it lies in one page with the needed word. */
 static kiln_ssa word_for_all(kiln_walk *w, const use *u, uint32_t operand,
                              const kiln_walk_address *at) {
     kiln_buffer buffer = kiln_expr_get(w->p, u->load[operand])->payload.id;
@@ -169,7 +170,7 @@ static kiln_ssa word_for_all(kiln_walk *w, const use *u, uint32_t operand,
 
 #define ELEMENTS_MAX 64 /* of an operand: lanes times steps */
 
-/* Elements of `a` and `b` by turns, `unit` at a time. */
+/* Interleaves `a` and `b`, `unit` elements at a time. */
 static kiln_ssa interleaved(kiln_walk *w, kiln_ssa a, kiln_ssa b, uint32_t unit) {
     int32_t number[ELEMENTS_MAX];
     const uint32_t count = kiln_walk_type(w, a).lanes;
@@ -178,7 +179,7 @@ static kiln_ssa interleaved(kiln_walk *w, kiln_ssa a, kiln_ssa b, uint32_t unit)
     return w->b->ops->shuffle(w->b, a, b, number, 2 * count);
 }
 
-/* Lanes of each step lie behind one another: with the next step's in one piece, or apart. */
+/* Joins words if lanes of each step are contiguous, adjacent to the next step's or not. */
 static kiln_ssa joined_steps(kiln_walk *w, kiln_buffer buffer, const kiln_intrinsic *in,
                              const place *x) {
     int32_t number[ELEMENTS_MAX];
@@ -202,7 +203,7 @@ static kiln_ssa joined_steps(kiln_walk *w, kiln_buffer buffer, const kiln_intrin
     return part[0];
 }
 
-/* Those that were made for another use, if the buffer was not written since. */
+/* The joined words of an earlier use, if the buffer was not written since. */
 static kiln_ssa known_joined(kiln_walk *w, kiln_buffer buffer, const kiln_intrinsic *in,
                              const place *x) {
     uint64_t key[4] = {(uint64_t)buffer << 32 | w->epoch[buffer],
@@ -227,8 +228,8 @@ static kiln_ssa operand_words(kiln_walk *w, const use *u, uint32_t operand, cons
 
 /* ---- the instruction ------------------------------------------------------------------------- */
 
-/* What the bias of `a` adds: the same for all results that use these bytes of `b`, so instruction
- * selection keeps one. */
+/* The sum added by the bias of `a`: the same for all results that use these bytes of `b`, so
+ * instruction selection keeps one. */
 static kiln_ssa bias_sum(kiln_walk *w, const kiln_intrinsic *in, kiln_ssa b) {
     kiln_ssa bias = kiln_walk_integer(w, b, (int64_t)(in->bias * 0x01010101u));
     return w->b->ops->intrinsic(w->b, in, kiln_walk_integer(w, b, 0), bias, b);
@@ -247,8 +248,8 @@ static kiln_ssa accumulate(kiln_walk *w, const kiln_intrinsic *in, kiln_ssa sum,
     return opaque(w, kiln_walk_compute(w, KILN_BUILD_ADD, sum, product));
 }
 
-/* Where operands may change places the one word for all lanes comes second: some instructions take
- * it out of a register there. */
+/* If operands can be swapped the word for all lanes comes second: some instructions take it from a
+ * lane of a register there. */
 static bool wants_swap(const kiln_intrinsic *in, const place *x) {
     return in->operand[0] == in->operand[1] && !in->bias && x[0].at.lane_stride == 0;
 }
@@ -277,16 +278,17 @@ static bool emit_lanes(kiln_walk *w, kiln_stmt stmt) {
 #define ROWS 2    /* of all such instructions, and as many lanes */
 #define COLUMNS 4 /* lanes of the loop, ROWS a time */
 
-/* The loops of a piece with rows, and what each row does. */
+/* The loops of a piece with rows, and the use in each row. */
 typedef struct matrix {
     kiln_stmt rows, lanes;
     use u[ROWS]; /* the same but for `never` */
     place x[ROWS][KILN_INTRINSIC_OPERANDS];
-    uint32_t by_row; /* the operand that rows have words of; the other one has those of lanes */
-    int64_t element[ROWS][COLUMNS]; /* of the sums, where they are in registers */
+    uint32_t by_row; /* index of the operand with words of rows; the other one has those of lanes */
+    int64_t element[ROWS][COLUMNS]; /* register elements of the sums */
 } matrix;
 
-/* The vector loop inside of a loop over rows whose steps are marked with an intrinsic of so many.
+/* Whether a loop over rows contains a vector loop whose steps are marked with an intrinsic with
+ * rows.
  */
 static bool has_rows(const kiln_program *p, kiln_stmt rows) {
     kiln_stmt at = rows;
@@ -306,7 +308,7 @@ static bool in_registers(const kiln_walk *w, const use *u) {
     return w->p->buffer.data[w->p->stmt.data[u->store].buffer].scope == KILN_SCOPE_REGISTER;
 }
 
-/* Makes the lanes of one row what is appended to. False: the row is under an unknown condition. */
+/* Enters the lanes of one row. False: the row is under an unknown condition. */
 static bool open_row(kiln_walk *w, matrix *m, uint32_t row, bool *out_never) {
     kiln_walk_bind(w, w->p->stmt.data[m->rows].var, w->p->stmt.data[m->rows].first + row);
     m->lanes = under_known(w, m->rows, out_never);
@@ -341,9 +343,9 @@ static bool same_place(const place *a, const place *b) {
            a->step_stride == b->step_stride && a->at.lane_stride == b->at.lane_stride;
 }
 
-/* Whether one operand is the same for all lanes and the other for both rows, in the order that the
- * instruction takes them. A row that is not computed, at the end of an odd number, reads what the
- * one before it reads. */
+/* Whether one operand is the same for all lanes and the other for both rows, in the instruction's
+ * order. With an odd number of rows the missing last row reads the operands of the one before
+ * it. */
 static bool find_matrix(kiln_walk *w, kiln_stmt rows, matrix *out) {
     *out = (matrix){.rows = rows};
     for (uint32_t row = 0; row < ROWS; row++)
@@ -359,8 +361,9 @@ static bool find_matrix(kiln_walk *w, kiln_stmt rows, matrix *out) {
            (out->by_row == 0 || in->operand[0] == in->operand[1]);
 }
 
-/* Elements of a row of an operand out of a group that is aligned as a whole, so that it lies in one
- * page with what is asked for; or they alone, where that is not known to be. `*out_first`: of them.
+/* Elements of a row of an operand from a group that is aligned as a whole, so that it lies in one
+ * page with the needed elements; or only these, if the alignment is unknown. `*out_first`: their
+ * first lane.
  */
 static kiln_ssa row_group(kiln_walk *w, kiln_buffer buffer, const place *x, uint32_t steps,
                           int32_t *out_first) {

@@ -1,12 +1,12 @@
 /* Tiles of a matrix unit (AMX): sums in buffers of scope TILE.
  *
- * A buffer is in tiles where each of its uses is a nest over one tile: rows, and in each 16 lanes,
- * which are set to zero, summed up by an instruction that `tensorize` marked, or copied to memory.
- * Then each tile of it has a number, operands get those that are left, and each nest becomes one
- * instruction, with the loads of operands that are not there yet. Any other buffer of that scope
- * lies in memory, and its loops are built as they stand. What is in tiles is decided before a
- * function is written, from the program alone, because a configuration says how large tiles are:
- * one for all of the function, loaded at its start, or where they differ one for each allocation.
+ * A buffer is in tiles if each of its uses is a nest over one tile: rows of 16 lanes, which are set
+ * to zero, summed up by an instruction that `tensorize` marked, or copied to memory. Then each of
+ * its tiles has a number, operands get the remaining numbers, and each nest becomes one
+ * instruction, with loads of missing operands. Any other buffer of that scope lies in memory, and
+ * its loops are built as ordinary loops. The decision is made before a function is written, from
+ * the program alone, because a configuration defines the sizes of tiles: one for the whole
+ * function, loaded at its start, or one for each allocation if they differ.
  *
  * Source: Intel SDM volume 1 chapter 18 (configuration), volume 2 (the instructions). */
 #include <math.h>
@@ -24,10 +24,10 @@
 
 typedef enum nest_kind { NEST_ZERO, NEST_PRODUCT, NEST_COPY } nest_kind;
 
-/* One factor of a product: where its first element is, and how its tile lies in memory. */
+/* One factor of a product: its first element, and the layout of its tile in memory. */
 typedef struct factor {
     kiln_expr load;
-    int64_t stride; /* elements from a row of the tile to the next */
+    int64_t stride; /* distance of rows of the tile, in elements */
 } factor;
 
 /* A nest over one tile. */
@@ -37,29 +37,30 @@ typedef struct nest {
     kiln_stmt store;
     const kiln_intrinsic *intrinsic;
     factor a, b;
-    int64_t stride; /* of a copy: elements from a row of what is written to the next */
+    int64_t stride; /* of a copy: distance of written rows, in elements */
 } nest;
 
-/* How the buffer of an allocation lies in tiles. */
+/* The tiles of an allocation's buffer. */
 struct kiln_walk_tiles {
     kiln_buffer buffer;
     uint32_t rows;  /* of each tile */
     uint32_t words; /* in a row of a first factor, and rows of a second one */
-    int64_t stride; /* elements of the buffer from a row to the next */
+    int64_t stride; /* distance of rows in the buffer, in elements */
     uint32_t count; /* tiles of it, numbered from 0 */
 };
 
-/* ---- what lies where ------------------------------------------------------------------------- */
+/* ---- places of elements
+ * ------------------------------------------------------------------------- */
 
-/* Value of what depends on one variable alone, which is bound; false: it depends on others. */
+/* The value of a term of one bound variable; false: it has other variables. */
 static bool known_term(kiln_walk *w, kiln_expr term, int64_t *out) {
     return kiln_expr_as_int(
         w->p, kiln_expr_simplify(w->p, kiln_expr_substitute(w->p, term, w->constant_of), NULL),
         out);
 }
 
-/* How far the element for `value` of the loop's variable is from that for its first; false: that
- * depends on other variables. */
+/* The distance of the element for `value` of the loop's variable from that for its first value;
+ * false: it depends on other variables. */
 static bool distance(kiln_walk *w, const kiln_affine *offset, const kiln_stmt_info *loop,
                      int64_t value, int64_t *out) {
     bool known = true;
@@ -89,7 +90,7 @@ static bool steps_by(kiln_walk *w, const kiln_affine *offset, const kiln_stmt_in
     return true;
 }
 
-/* The same for one distance between neighbours. */
+/* The same for a constant distance between neighbours. */
 static bool is_linear(kiln_walk *w, const kiln_affine *offset, const kiln_stmt_info *loop,
                       int64_t *out_stride) {
     return steps_by(w, offset, loop, 1, 0, out_stride);
@@ -167,7 +168,7 @@ static bool is_zero(const kiln_program *p, kiln_expr e) {
                                             : node->payload.i == 0);
 }
 
-/* Where lanes of the tile lie behind one another in memory. */
+/* A copy whose lanes are contiguous in memory. */
 static bool find_copy(kiln_walk *w, nest *n) {
     const kiln_stmt_info *store = &w->p->stmt.data[n->store];
     const kiln_scope scope = (kiln_scope)w->p->buffer.data[store->buffer].scope;
@@ -178,7 +179,7 @@ static bool find_copy(kiln_walk *w, nest *n) {
            is_linear(w, to, n->rows, &n->stride);
 }
 
-/* The nest that a loop over rows is, if it is one over a tile of `buffer`. */
+/* The nest of a loop over rows, if it is one over a tile of `buffer`. */
 static bool find_nest(kiln_walk *w, kiln_stmt stmt, kiln_buffer buffer, nest *out) {
     kiln_program *p = w->p;
     kiln_stmt at;
@@ -234,9 +235,8 @@ static const kiln_stmt_info *loop_inside(const kiln_program *p, kiln_stmt stmt, 
     return NULL;
 }
 
-/* Whether the nest takes whole tiles of the plan, one that is known when the code is written. Rows
- * of tiles begin at multiples of their rows, and columns at multiples of their lanes: so two of
- * them are the same or have nothing in common. */
+/* Whether the nest takes a whole tile of the plan, known at compile time. Tiles begin at multiples
+ * of their rows and lanes, so two of them are equal or disjoint. */
 static bool takes_whole_tiles(kiln_walk *w, const nest *n, kiln_stmt stmt, kiln_stmt alloc,
                               kiln_walk_tiles *t) {
     const kiln_affine *at = place_in_tiles(w, n);
@@ -270,7 +270,7 @@ static bool takes_whole_tiles(kiln_walk *w, const nest *n, kiln_stmt stmt, kiln_
     return true;
 }
 
-/* Adds what is known of one nest to the plan, or compares it. */
+/* Adds one nest to the plan, or compares it with the plan. */
 static bool add_nest(kiln_walk *w, const nest *n, kiln_walk_tiles *t) {
     int64_t stride;
     if (!is_linear(w, place_in_tiles(w, n), n->rows, &stride)) return false;
@@ -285,7 +285,7 @@ static bool add_nest(kiln_walk *w, const nest *n, kiln_walk_tiles *t) {
     return words == t->words;
 }
 
-/* All nests of the allocation, into `t`; with `check` compared with what is there. */
+/* Adds all nests of the allocation to `t`, or with `check` compares them. */
 static bool plan_tree(kiln_walk *w, kiln_stmt stmt, kiln_stmt alloc, bool check,
                       kiln_walk_tiles *t) {
     const kiln_stmt_info *s = &w->p->stmt.data[stmt];
@@ -314,7 +314,7 @@ static kiln_walk_tiles *plan_of(kiln_walk *w, kiln_stmt alloc) {
 
 /* ---- configurations -------------------------------------------------------------------------- */
 
-/* Numbers behind those of sums: half of them, at least one, for first factors. */
+/* The number of tiles for first factors: half of those not used by sums, at least one. */
 static uint32_t first_factors(const kiln_walk_tiles *t) {
     return KILN_MAX((TILES - t->count) / 2, 1);
 }
@@ -401,8 +401,8 @@ static kiln_ssa stride_bytes(kiln_walk *w, kiln_buffer buffer, int64_t elements)
     return kiln_walk_i64(w, elements * (int64_t)kiln_dtype_size(w->p->buffer.data[buffer].dtype));
 }
 
-/* The tile that holds the factor, one of `count` from `first` on: the one that has it, or the one
- * that was used longest ago, which loads it. */
+/* The tile that holds the factor, one of `count` from `first` on; loads it into the least recently
+ * used tile if there is none. */
 static uint32_t load_factor(kiln_walk *w, const nest *n, const factor *f, uint32_t first,
                             uint32_t count) {
     const kiln_buffer buffer = kiln_expr_get(w->p, f->load)->payload.id;

@@ -1,28 +1,30 @@
-/* Launches whose threads are two units (ir/device.h): what each does becomes a program of its own,
- * since they run beside each other. The walk goes through the body twice, each time past what the
- * other does. Tokens are phases of barriers in shared memory: number k of a queue with n places is
- * phase k / n of place k mod n, and who waits for it asks for that phase's parity. A place is used
- * again only when its last phase was waited for, so one bit tells phases apart. */
+/* Launches whose threads are two units (ir/device.h): each unit gets its own code, since they run
+ * concurrently. The walk goes through the body twice, each time skipping the other unit's
+ * statements. Tokens are phases of barriers in shared memory: number k of a queue with n places is
+ * phase k / n of place k mod n, and a wait names that phase's parity. A place is reused only after
+ * the wait for its last phase, so one bit distinguishes phases. */
 #include "base/check.h"
 #include "compiler-core/codegen/walk.h"
 #include "compiler-core/ir/device.h"
 
-/* Registers of a producer's thread, which addresses and counters take: fewer where its group's
- * share is small. */
+/* Registers of a producer's thread, for addresses and counters: fewer where its group's share is
+ * small. */
 #define PRODUCER_REGISTERS 40
 #define PRODUCER_REGISTERS_FEW 32
-#define PRODUCER_REGISTERS_ENOUGH 160 /* of a share, for the first */
-/* What the assembler lets a thread have, and in which steps. */
+#define PRODUCER_REGISTERS_ENOUGH 160 /* registers of a share that allow the larger number */
+/* The assembler's limit for a thread, and the step of register counts. */
 #define THREAD_REGISTERS_MAX 240
 #define REGISTER_STEP 8
-/* What a thread that works takes beside its sums; from here on the share of all is too small. */
+/* Registers of a consumer thread in addition to its sums, from which on the equal share is too
+ * small. */
 #define REGISTERS_BESIDE 40
 #define GROUP_THREADS \
-    (KILN_WARP_LANES * KILN_GROUP_WARPS) /* that change their registers together */
+    (KILN_WARP_LANES * KILN_GROUP_WARPS) /* threads that change their registers together */
 
 #define BOTH (1u << KILN_UNIT_LOAD | 1u << KILN_UNIT_COMPUTE)
 
-/* ---- what is whose --------------------------------------------------------------------------- */
+/* ---- units of statements
+ * --------------------------------------------------------------------------- */
 
 static uint8_t own_units(const kiln_program *p, kiln_stmt stmt, kiln_unit unit) {
     const kiln_stmt_info *s = &p->stmt.data[stmt];
@@ -59,7 +61,7 @@ bool kiln_walk_is_of_unit(const kiln_walk *w, kiln_stmt stmt) {
 
 /* ---- tokens ---------------------------------------------------------------------------------- */
 
-/* Where a place lies: those of full slots, then those of empty ones. */
+/* The address of a place: those of full slots first, then those of empty ones. */
 static kiln_ssa place_of(kiln_walk *w, kiln_unit from, kiln_ssa place) {
     kiln_ssa at =
         kiln_walk_compute(w, KILN_BUILD_MUL, place, kiln_walk_i64(w, KILN_TOKEN_PLACE_BYTES));
@@ -89,12 +91,12 @@ void kiln_walk_token(kiln_walk *w, kiln_stmt stmt) {
     kiln_ssa parity = kiln_walk_expr(w, kiln_expr_simplify(p, phase, NULL));
     w->b->ops->token_pop(w->b, at, kiln_walk_convert(w, KILN_CONVERT_SIGNED, parity, KILN_SSA_I32));
     if (s.to == KILN_UNIT_LOAD) w->full = place_of(w, KILN_UNIT_LOAD, slot);
-    /* What the slot was read and written by is behind what reads or writes it beside threads. */
+    /* Orders accesses of threads to the slot before asynchronous ones. */
     if (s.to == KILN_UNIT_LOAD ? w->has_bulk_copies : w->has_groups) w->b->ops->group_fence(w->b);
 }
 
-/* Each thread of the producer comes to a full slot twice, with its copies and with its stores; of
- * those that work one of each warp comes to an empty one. */
+/* Each thread of the producer arrives at a full slot twice, for its copies and its stores; one
+ * thread of each consumer warp arrives at an empty one. */
 static void make_places(kiln_walk *w, const kiln_launch *launch, const kiln_launch_values *values) {
     const uint32_t *size = launch->group_size;
     const uint32_t producers = size[0] * size[1], workers = producers * (size[2] - 1);
@@ -116,7 +118,7 @@ static void make_places(kiln_walk *w, const kiln_launch *launch, const kiln_laun
 
 static uint32_t in_steps(uint32_t registers) { return registers / REGISTER_STEP * REGISTER_STEP; }
 
-/* What all threads of the groups on a unit have alike. */
+/* Registers per thread if all threads on a unit share equally. */
 static uint32_t share_of(const kiln_walk *w, const kiln_launch *launch) {
     const uint32_t *size = launch->group_size;
     const uint32_t threads = size[0] * size[1] * size[2] * KILN_MAX(launch->resident, 1u);
@@ -131,7 +133,7 @@ bool kiln_walk_moves_registers(const kiln_walk *w, const kiln_launch *launch, ui
            counted + REGISTERS_BESIDE >= share_of(w, launch);
 }
 
-/* Moves registers from the producer to those that work. */
+/* Moves registers from the producer to the consumers. */
 static void move_registers(kiln_walk *w, const kiln_launch *launch) {
     const uint32_t share = share_of(w, launch), workers = launch->group_size[2] - 1;
     const uint32_t few =

@@ -72,8 +72,8 @@ kiln_ssa kiln_walk_extract(kiln_walk *w, kiln_ssa v, uint32_t lane) {
     return kiln_walk_is_vector(w, v) ? w->b->ops->extract(w->b, v, lane) : v;
 }
 
-/* One lane of a vector in all lanes, where multiply-adds take it out of a register; NULL for values
- * of other origin. */
+/* One lane of a vector in all lanes, if multiply-adds take it from a register; NULL for other
+ * values. */
 static kiln_ssa splat_of_lane(kiln_walk *w, kiln_ssa v, uint32_t lanes) {
     kiln_ssa vector;
     uint32_t lane;

@@ -1,20 +1,20 @@
 /* Pieces of a warp: the three loops in each thread that `tensorize` marked with an instruction of
  * owner WARP become that instruction.
  *
- * Each thread needs words of both operands that others multiply by (fragments.def). So an operand's
- * element is asked for with other values of the thread's number and of the loops than the thread
- * itself has: the row and step that its register holds, instead of those of its own sums. Operands
- * in shared memory whose rows of 16 bytes lie there as such are loaded by ldmatrix, others word by
- * word, or where steps lie apart element by element.
+ * Each thread holds words of both operands for other threads' products (fragments.def). So the
+ * index of an operand's element is computed for other values of the thread's number and of the
+ * loops: for the row and step in its register, not for those of its own sums. Operands in shared
+ * memory with contiguous rows of 16 bytes are loaded by ldmatrix, others word by word, or element
+ * by element if steps are not contiguous.
  *
- * Rows and columns of the instruction need not be neighbours in memory: row r is what the threads
- * of group r % 8 have in their iteration r / 8. */
+ * Rows and columns of the instruction need not be neighbours in memory: row r is in the threads of
+ * group r % 8 in iteration r / 8. */
 #include "base/check.h"
 #include "compiler-core/codegen/walk.h"
 
 #define GROUPS (KILN_WARP_LANES / KILN_WARP_GROUP)
 #define WORD_BYTES 4
-#define MATRIX_WORDS 4 /* in a row of what ldmatrix loads */
+#define MATRIX_WORDS 4 /* words in a row of ldmatrix */
 #define MATRIX_ROWS 8
 #define MATRIX_ROW_BYTES (MATRIX_WORDS * WORD_BYTES)
 
@@ -30,7 +30,7 @@ typedef struct warp_piece {
 
 static bool asks_thread(const kiln_walk *w, kiln_expr e) {
     const kiln_expr_node *node = kiln_expr_get(w->p, e);
-    if (node->op == KILN_EXPR_LOAD) return true; /* other threads may read something else */
+    if (node->op == KILN_EXPR_LOAD) return true; /* the loaded value may differ between threads */
     if (node->op == KILN_EXPR_VAR) return node->payload.id == w->warp_lane;
     for (uint32_t i = 0; i < node->operand_count; i++)
         if (asks_thread(w, kiln_expr_operand(w->p, e, i))) return true;
@@ -96,7 +96,7 @@ static bool find_piece(kiln_walk *w, kiln_stmt stmt, warp_piece *u) {
     return false;
 }
 
-/* ---- where an operand's elements are --------------------------------------------------------- */
+/* ---- places of an operand's elements --------------------------------------------------------- */
 
 static kiln_expr index_of(kiln_walk *w, int64_t value) { return kiln_expr_index(w->p, value); }
 
@@ -142,8 +142,8 @@ static kiln_walk_address element_at(kiln_walk *w, const warp_piece *u, uint32_t 
                                 kiln_walk_load_offset(w, load));
 }
 
-/* Whether `count` elements from there on lie behind one another, along steps, or with `across`
- * along rows or columns. */
+/* Whether `count` elements from there on are contiguous along steps, or with `across` along rows or
+ * columns. */
 static bool lie_together(kiln_walk *w, const warp_piece *u, uint32_t operand, kiln_expr outer,
                          kiln_expr step, bool across, uint32_t count) {
     const kiln_walk_address first = element_at(w, u, operand, outer, step);
@@ -168,7 +168,7 @@ static const kiln_fragment *fragment_of(uint32_t operand) {
 
 /* ---- loading --------------------------------------------------------------------------------- */
 
-/* Names a register of what is loaded from there, until the buffer is written. */
+/* The key of a register loaded from there; valid until the buffer is written. */
 static void key_of(const kiln_walk *w, kiln_buffer buffer, const kiln_walk_address *at,
                    uint32_t number, uint64_t out[4]) {
     out[0] = (uint64_t)buffer << 32 | w->epoch[buffer];
@@ -177,7 +177,7 @@ static void key_of(const kiln_walk *w, kiln_buffer buffer, const kiln_walk_addre
     out[3] = UINT64_MAX - (UINT32_MAX + (uint64_t)number);
 }
 
-/* A register as the instruction takes it. */
+/* A register in the form of the instruction. */
 static kiln_ssa prepared(kiln_walk *w, const warp_piece *u, kiln_ssa word) {
     if (!kiln_intrinsic_rounds(u->intrinsic)) return word;
     kiln_ssa value = kiln_walk_convert(w, KILN_CONVERT_BITS, word, KILN_SSA_F32);
@@ -276,7 +276,7 @@ static void load_operand(kiln_walk *w, const warp_piece *u, uint32_t operand,
 
 /* ---- the instruction ------------------------------------------------------------------------- */
 
-/* Sum number `r` of this thread is the one in hand. */
+/* Makes sum number `r` of this thread the current one. */
 static void open_sum(kiln_walk *w, const warp_piece *u, uint32_t r) {
     kiln_walk_bind(w, u->rows->var, u->rows->first + r / 2);
     kiln_walk_bind(w, u->columns->var, u->columns->first + r % 2);

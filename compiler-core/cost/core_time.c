@@ -2,14 +2,14 @@
 
 #include <math.h>
 
-/* Of vta/csim.h. */
-#define BURST_BEATS 256.0 /* a longer row is several requests */
+/* Constants of vta/csim.h. */
+#define BURST_BEATS 256.0 /* a longer row needs several requests */
 #define ALU_PIPELINE 4.0
 #define TAKE_CYCLES 2.0 /* an instruction is taken, and begins in the next cycle */
 #define CHAIN_MAX 4     /* operations in a pass */
 #define INSTRUCTION_BITS 128.0
 #define UOP_BITS 32.0
-#define SHARPNESS 16.0 /* of csim: C2 to C12 on four machines */
+#define SHARPNESS 16.0 /* fitted to csim: C2 to C12 on four machines */
 
 static const char *const term_name[] = {
     [KILN_CORE_GEMM] = "gemm",   [KILN_CORE_ALU] = "alu",   [KILN_CORE_PORT] = "port",
@@ -65,8 +65,8 @@ double kiln_core_uops(const double *extent, uint32_t count) {
     return all / (most * second);
 }
 
-/* Calls that differ in their places have micro-ops of their own, which COMPUTE loads when it meets
- * the first of them, and with it others, as many as the port moves in a latency (vta/emit.c). */
+/* Calls with different places have different micro-ops. COMPUTE loads them at their first use,
+ * together with others, as many as the port moves in a latency (vta/emit.c). */
 static double uop_waits(const kiln_vta_config *m, const kiln_core_work *w) {
     const double kernels = fmin(w->gemm_calls, w->result_places * w->load_places);
     const double together = m->latency * (double)m->bus_bits / UOP_BITS / fmax(1, w->gemm_uops);
@@ -74,14 +74,14 @@ static double uop_waits(const kiln_vta_config *m, const kiln_core_work *w) {
            kernels * w->gemm_uops * UOP_BITS / m->bus_bits;
 }
 
-/* What both ends of a program wait for is cut into pieces (codegen/vta_ends.h): n of them take
+/* The work at both ends of a program is cut into pieces (codegen/vta_ends.h): n of them take
  * further * n + hidden / n cycles. */
 static double in_pieces(double hidden, double further) {
     return fmin(hidden, 2 * sqrt(hidden * further));
 }
 
-/* An operand that stays for several steps is loaded in one burst, which begins when the steps
- * before have places for no more: only so many steps hide it. */
+/* An operand that stays for several steps is loaded in one burst. It can start only as many steps
+ * ahead as there are places, so only those steps hide it. */
 static double burst_waits(const kiln_core_work *w, const kiln_core_copies *c, double cycles,
                           double other_cycles, double compute) {
     const kiln_core_copies *other = c == &w->inp ? &w->wgt : &w->inp;
@@ -90,14 +90,14 @@ static double burst_waits(const kiln_core_work *w, const kiln_core_copies *c, do
     return c->blocks * fmax(0, burst - (w->load_places - 1) * compute / other->blocks);
 }
 
-/* Of two that run at once: a little more than the longer one, as they wait for each other where
- * both have much to do. */
+/* Time of two concurrent parts: a little more than the longer one, because they wait for each other
+ * if both have much to do. */
 static double beside(double a, double b) {
     return fmax(a, b) * pow(1 + pow(fmin(a, b) / fmax(1, fmax(a, b)), SHARPNESS), 1 / SHARPNESS);
 }
 
 /* While COMPUTE itself makes results, LOAD runs ahead as far as there are places, and then waits
- * for a GEMM to end. Cycles of the port beside the ALU. */
+ * for a GEMM to end. Cycles of the port in parallel to the ALU. */
 static double loads_beside_alu(const kiln_core_work *w, double alu, double port) {
     const double phases = per_call(w->alu_calls, w->threads); /* parts of all threads together */
     const double ahead = (w->load_places - 1) * per_call(port, w->gemm_calls);

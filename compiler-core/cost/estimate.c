@@ -5,9 +5,9 @@
 #include "base/macros.h"
 #include "compiler-core/ir/device.h"
 
-/* What one vector operation takes of the ports that multiply and add: 1 as long as a multiply-add.
- * Calls and halves as the sequences that they become; division and conversions of their own have
- * figures of the core (base/figures.def). */
+/* Slots of the multiply-add ports per vector operation: 1 is a multiply-add. Calls and halves count
+ * as their instruction sequences; division and conversions have figures of the core
+ * (base/figures.def). */
 static const double op_slots[KILN_OPS_COUNT] = {
     [KILN_OPS_F32_MAC] = 1,   [KILN_OPS_F32_ADD] = 1, [KILN_OPS_F32_MUL] = 1,
     [KILN_OPS_F32_CALL] = 24, [KILN_OPS_F64] = 2,     [KILN_OPS_I8_MAC] = 4,
@@ -26,21 +26,20 @@ static const double op_instructions[KILN_OPS_COUNT] = {
 /* Share of a cache that loops can count on: other data and associativity take the rest. */
 #define CACHE_SHARE_FULL 0.6
 #define CACHE_SHARE_NONE 1.2
-/* Moving a line from the next level overlaps with execution but for a part. */
+/* Part of the time to move a line from the next level that does not overlap with execution. */
 #define LINES_EXPOSED 0.12
-/* Of the rate at which the second cache is read in order: lines that kernels miss come in less
- * order, and push others out. Measured: of 0.4 to 1 it ranks trials of seven convolutions and a
- * product best. */
+/* Share of the second cache's sequential read rate: lines that kernels miss are less ordered, and
+ * evict others. Measured: of 0.4 to 1 it ranks trials of seven convolutions and a product best. */
 #define L2_SHARE 0.6
 
-/* Points of one lane that one vector operation does. */
+/* Points of one lane per vector operation. */
 static double points_at_once(const kiln_facts_statement *s) {
     if (!s->intrinsic) return 1;
     return kiln_intrinsic_in_tiles(s->intrinsic) ? s->intrinsic->rows * s->intrinsic->steps
                                                  : s->intrinsic->steps;
 }
 
-/* By how much the word of a lane's steps is longer than an element of the sum. */
+/* Size of the word of a lane's steps over that of an element of the sum. */
 static double word_elements(const kiln_facts_statement *s) {
     return s->intrinsic && !kiln_intrinsic_in_tiles(s->intrinsic) ? s->intrinsic->rows : 1;
 }
@@ -49,7 +48,8 @@ static bool sums_halves(const kiln_facts_statement *s) {
     return s->intrinsic && kiln_intrinsic_sum(s->intrinsic) == KILN_F32;
 }
 
-/* Operations that the intrinsic does: multiply-adds, and of halves the casts of both factors. */
+/* Whether the intrinsic does the operation: multiply-adds, and for halves the casts of both
+ * factors. */
 static bool is_done_at_once(const kiln_facts_statement *s, uint32_t op) {
     if (sums_halves(s)) return op == KILN_OPS_F32_MAC || op == KILN_OPS_CASTS;
     return s->intrinsic && op == KILN_OPS_I8_MAC;
@@ -131,7 +131,7 @@ static void count_tile(const kiln_estimate *e, const kiln_facts_statement *s, ki
 
 /* ---- traffic --------------------------------------------------------------------------------- */
 
-/* How surely data of so many bytes stays in a cache: 1 certainly, 0 not at all. */
+/* The degree to which data of so many bytes stays in a cache: 1 fully, 0 not at all. */
 static double stays(double bytes, double cache_bytes) {
     double share = bytes / cache_bytes;
     if (share <= CACHE_SHARE_FULL) return 1;
@@ -139,10 +139,10 @@ static double stays(double bytes, double cache_bytes) {
     return (CACHE_SHARE_NONE - share) / (CACHE_SHARE_NONE - CACHE_SHARE_FULL);
 }
 
-/* Lines that come from the next level in one run of the kernel. Where one iteration of a loop
- * leaves room in the cache for the next to find what it used, all iterations together fetch what is
- * distinct; else each fetches its own. Kernels run again and again, so a program that fits as a
- * whole fetches nothing, and so does the reader of a temporary that is still there. */
+/* Lines fetched from the next level in one run of the kernel. If the data of one iteration stays in
+ * the cache for the next, all iterations together fetch only the distinct lines; else each fetches
+ * its own. Kernels run repeatedly, so a program that fits as a whole fetches nothing, nor does the
+ * reader of a temporary that is still cached. */
 static double lines_fetched(const kiln_facts *facts, const kiln_facts_statement *s,
                             const kiln_facts_access *a, double cache_bytes, bool by_address) {
     double lines = a->lines[s->depth];
@@ -163,7 +163,7 @@ static double share_of_points(const kiln_facts_statement *s) {
     return s->iterations > 0 ? s->points / s->iterations : 1;
 }
 
-/* Of products in tiles: the matrix unit takes as long for tiles that are not full. */
+/* Terms of products in tiles: the matrix unit needs the same time for partial tiles. */
 static void tile_terms(const kiln_estimate *e, const kiln_facts_statement *s,
                        const kiln_tile_use *t, double *term) {
     const kiln_facts *facts = e->facts;
@@ -210,7 +210,7 @@ static void statement_terms(const kiln_estimate *e, uint32_t at, double *term) {
                 e->traffic[at][i][level] * e->target->line_bytes / rate[level];
 }
 
-/* What overlaps counts by its largest; what execution cannot hide is added. */
+/* Overlapping terms count by their maximum; terms that execution cannot hide are added. */
 static double cycles_of_terms(const double *term) {
     double busy = 0, lines = 0;
     for (uint32_t i = KILN_TERM_PORTS; i <= KILN_TERM_ISSUE; i++) busy = fmax(busy, term[i]);

@@ -8,8 +8,8 @@
 
 typedef enum pipe { F32, F64, INTEGER, SPECIAL, PIPES, NONE = PIPES } pipe;
 
-/* What one operation of a thread becomes: instructions, the pipe that they take, and slots of it.
- * Quotients and calls as the sequences that ptxas makes of them; halves are computed in f32. */
+/* Instructions of one operation of a thread, their pipe, and slots of it. Quotients and calls count
+ * as the sequences of ptxas; halves are computed in f32. */
 static const struct {
     double instructions, slots;
     pipe of;
@@ -30,19 +30,19 @@ static const struct {
 /* Cycles, as others have measured them on A100 and H100. */
 #define DEVICE_LATENCY 600.0
 #define SHARED_LATENCY 30.0
-/* Turns of a copying loop that compilers write out, so that its loads are begun together; of longer
- * ones the machine code of sm_90 has one load in each turn, which its store waits for. */
+/* Turns up to which compilers unroll a copying loop, so that its loads begin together; longer ones
+ * have one load in each turn in the machine code of sm_90, for which its store waits. */
 #define COPIED_TURNS_MAX 32.0
 #define BARRIER_CYCLES 30.0
 #define CHAIN_CYCLES 4.0         /* from one multiply-add to the next */
 #define TENSOR_CHAIN_CYCLES 32.0 /* from one product of a warp to the next */
 #define SPILL_CYCLES 2.0         /* of a word, stored and loaded, in each step of its loop */
-#define REGISTER_STEP 8          /* registers of a thread are given out in eights */
+#define REGISTER_STEP 8          /* registers of a thread are allocated in eights */
 /* Shares of the published rates that kernels reach: 4.3 of 4.8 TB/s were copied on an H200. */
 #define ISSUE_SHARE 0.97
 #define MEMORY_SHARE 0.9
 #define L2_SHARE 0.8
-#define EXPOSED 0.05   /* of what memory takes when it is not the largest term */
+#define EXPOSED 0.05   /* of the memory term when it is not the largest */
 #define CACHE_FULL 0.6 /* share of a cache that data may fill and stay */
 #define CACHE_NONE 1.2
 
@@ -51,9 +51,10 @@ static double stays(double bytes, double cache_bytes) {
     return fmin(fmax((CACHE_NONE - share) / (CACHE_NONE - CACHE_FULL), 0), 1);
 }
 
-/* ---- what a launch is ------------------------------------------------------------------------ */
+/* ---- properties of a launch
+ * ------------------------------------------------------------------------ */
 
-/* Whether threads of their own fetch for a loop around it. */
+/* Whether extra threads fetch for a loop around it. */
 static bool has_producer(const kiln_facts *facts, const kiln_facts_statement *s) {
     for (uint32_t k = 1; k < s->depth; k++)
         if (kiln_stmt_attribute(facts->p, facts->loop[s->path[k]].stmt, KILN_ATTRIBUTE_PRODUCER))
@@ -77,7 +78,7 @@ static void measure_group(const kiln_facts *facts, const kiln_facts_statement *s
     }
 }
 
-/* Of the path: where what one thread runs in one go begins. */
+/* The level of the path from which one thread runs without interruption. */
 static uint32_t thread_level(const kiln_facts *facts, const kiln_facts_statement *s) {
     uint32_t level = 1;
     for (uint32_t k = 1; k < s->depth; k++)
@@ -127,16 +128,16 @@ typedef struct counted {
     const kiln_facts_statement *s;
     kiln_gpu_launch *l;
     uint32_t group_level,
-        round_level; /* of the path: where what a group runs, and its threads, begin */
+        round_level; /* of the path: where the work of a group, and of its threads, begins */
     double warps;    /* that run it */
     double tiles;    /* executions of the tile by one thread */
-    double passes;   /* of the loops around it: virtual threads go through them together */
-    double rounds;   /* times that the group comes by */
+    double passes;   /* iterations of the loops around it, shared by virtual threads */
+    double rounds;   /* executions by the group */
     bool reads_device, writes_group, reads_group;
 } counted;
 
-/* Whether each iteration of the loop runs the statement. Virtual threads that make the same make it
- * once. */
+/* Whether each iteration of the loop runs the statement. Virtual threads with the same result
+ * compute it once. */
 static bool counts(const kiln_facts *facts, const kiln_facts_statement *s, uint32_t k) {
     const kiln_facts_loop *loop = &facts->loop[s->path[k]];
     bool moved = loop->kind != KILN_LOOP_VTHREAD;
@@ -168,7 +169,7 @@ static counted begin(const kiln_gpu_estimate *e, const kiln_facts_statement *s) 
 /* Tiles that a thread copies in one round of its group. */
 static double turns_of(const counted *c) { return fmax(c->tiles / fmax(c->rounds, 1), 1); }
 
-/* Whether runs of `width` elements begin at multiples of it, wherever the other loops stand. */
+/* Whether runs of `width` elements begin at multiples of it, for all values of the other loops. */
 static bool is_aligned(const kiln_facts *facts, const kiln_facts_statement *s,
                        const kiln_facts_access *a, uint32_t along, uint32_t width) {
     for (uint32_t k = 1; k < s->depth; k++) {
@@ -183,7 +184,7 @@ static bool is_aligned(const kiln_facts *facts, const kiln_facts_statement *s,
 }
 
 /* Elements that one load or store of a thread moves: neighbours along a vectorized or unrolled loop
- * of the tile, which compilers put together where they are aligned. */
+ * of the tile, which compilers combine if they are aligned. */
 static uint32_t width_of(const kiln_gpu_estimate *e, const kiln_facts_statement *s,
                          const kiln_facts_access *a) {
     const kiln_facts *facts = e->facts;
@@ -197,7 +198,7 @@ static uint32_t width_of(const kiln_gpu_estimate *e, const kiln_facts_statement 
     return 1;
 }
 
-/* Distinct sectors that groups which run at once touch, each wave for itself. Grid loops run from
+/* Distinct sectors that concurrent groups touch, for each wave separately. Grid loops run from
  * the innermost one outwards. */
 static double sectors_of_waves(const kiln_gpu_estimate *e, const counted *c,
                                const kiln_facts_access *a) {
@@ -218,7 +219,7 @@ static void add_traffic(const kiln_gpu_estimate *e, const counted *c, const kiln
                         double sectors) {
     const kiln_gpu *gpu = e->target->gpu;
     const double groups = c->l->groups, own = a->lines[c->group_level] * KILN_WARP_SECTOR_BYTES;
-    /* Threads of one round find what their neighbours asked for. */
+    /* Threads of one round share the sectors that their neighbours requested. */
     const double asked =
         fmin(sectors, a->lines[c->round_level] * c->rounds *
                           kiln_grid_virtual_threads(e->facts, c->s, a, c->round_level, true)) *
@@ -245,7 +246,7 @@ static bool is_of_rows(const kiln_facts *facts, const kiln_facts_statement *s,
     return kiln_grid_moves(a, facts->loop[s->path[s->depth - 3]].var);
 }
 
-/* Points of an instruction of several threads that are one thread's. */
+/* One thread's points of an instruction of several threads. */
 static double piece_of(const kiln_facts *facts, const kiln_facts_statement *s) {
     double points = 1;
     for (uint32_t k = s->depth - 3; k < s->depth; k++)
@@ -253,8 +254,8 @@ static double piece_of(const kiln_facts *facts, const kiln_facts_statement *s) {
     return points;
 }
 
-/* What products of warps read of shared memory. Threads of a warp hold the same elements of rows in
- * fours, of columns in eights. Warps load as many as an instruction takes at a time; groups of
+/* Reads of shared memory for products of warps. Four threads of a warp hold the same elements of
+ * rows, eight the same of columns. Warps load the operands of one instruction at a time; groups of
  * warps read columns once for all, without an instruction. */
 static void add_fragments(const kiln_gpu_estimate *e, counted *c, const kiln_facts_access *a) {
     const kiln_facts_statement *s = c->s;
@@ -310,7 +311,8 @@ static void add_access(const kiln_gpu_estimate *e, counted *c, const kiln_facts_
     add_traffic(e, c, a, requests * c->warps * one.sectors);
 }
 
-/* Words that a thread holds: operands of one step of the tile, and what a copy fetches at once. */
+/* Words that a thread holds: operands of one step of the tile, and the elements that a copy fetches
+ * at once. */
 static void add_registers(const kiln_gpu_estimate *e, const counted *c) {
     const kiln_facts_statement *s = c->s;
     const double stages = c->writes_group ? stages_of(e->facts, s) : 1;
@@ -330,7 +332,7 @@ static void add_registers(const kiln_gpu_estimate *e, const counted *c) {
             fragments += kiln_gpu_fragment_words(s->intrinsic, is_of_rows(e->facts, s, a), elements,
                                                  a->element_bytes);
     }
-    if (c->writes_group) /* pipelines of more than two stages go past registers */
+    if (c->writes_group) /* pipelines of more than two stages bypass registers */
         c->l->fetched += fetches && stages <= 2 ? words : 0;
     else
         c->l->operands = fmax(c->l->operands, words);
@@ -380,9 +382,9 @@ static uint32_t round_loop(const kiln_facts *facts, const kiln_facts_statement *
     return found;
 }
 
-/* A group waits once a round for what its threads bring from device memory, in each turn where
- * turns are not written out, and where they share it comes to a barrier behind the writes, and one
- * before the next round's. Without sharing each tile waits for its own loads. */
+/* A group waits once a round for its loads from device memory, or in each turn if turns are not
+ * unrolled. If threads share the data there is a barrier behind the writes, and one before those of
+ * the next round. Without sharing each tile waits for its own loads. */
 static void add_waits(const kiln_gpu_estimate *e, const counted *c, uint8_t *met) {
     if (c->writes_group) {
         uint8_t *at = &met[round_loop(e->facts, c->s)];
@@ -424,11 +426,11 @@ static void find_occupancy(const kiln_target *target, kiln_gpu_launch *l) {
     l->limit = KILN_GPU_BY_GROUPS;
     for (kiln_gpu_limit i = KILN_GPU_BY_THREADS; i <= KILN_GPU_BY_SHARED; i++)
         if (most[i] < most[l->limit]) l->limit = i;
-    l->occupancy = fmax(most[l->limit], 1); /* what does not fit is refused elsewhere */
+    l->occupancy = fmax(most[l->limit], 1); /* a group that does not fit is refused elsewhere */
     l->waves = l->groups / (l->occupancy * target->cores);
 }
 
-/* Cycles of a unit until `count` groups are done that it holds at once. */
+/* Cycles of a unit for `count` groups that it holds at once. */
 static double cycles_of_groups(double busy, double alone, double count) {
     return fmax(busy * count, alone);
 }
@@ -454,10 +456,11 @@ static void finish_launch(const kiln_target *target, kiln_gpu_launch *l) {
     double busy = 0;
     for (kiln_gpu_term t = KILN_GPU_ISSUE; t <= KILN_GPU_SHARED; t++) busy = fmax(busy, one[t]);
     busy += one[KILN_GPU_SPILL];
-    /* Fetches that are begun stages before wait for what is left behind the work of these. */
+    /* Fetches that begin stages earlier wait only for the latency that the work of these stages
+     * does not hide. */
     const double hidden = fmin((l->stages - 1) * busy, (l->fetches - 1) * DEVICE_LATENCY);
     if (l->stages > 1 && l->fetches > 1) one[KILN_GPU_LATENCY] -= hidden;
-    /* Units have quarters, of which few warps leave some idle; more warps than quarters run while
+    /* Units have quarters: few warps leave some of them idle; more warps than quarters run while
      * others wait for shared memory. */
     const double quarters = gpu->issue * gpu->warp / l->threads;
     const double alone =
@@ -467,7 +470,7 @@ static void finish_launch(const kiln_target *target, kiln_gpu_launch *l) {
     const double full = floor(l->waves), rest = l->groups - full * l->occupancy * units;
     const double cycles = full * cycles_of_groups(busy, alone, l->occupancy) +
                           (rest > 0 ? cycles_of_groups(busy, alone, ceil(rest / units)) : 0);
-    const double share = l->groups / units; /* of a unit, were groups shared out evenly */
+    const double share = l->groups / units; /* groups of a unit if they were spread evenly */
     for (kiln_gpu_term t = KILN_GPU_ISSUE; t <= KILN_GPU_SPILL; t++) term[t] = one[t] * share;
     /* Groups of a unit wait at the same time. */
     const double together = fmax(fmin(l->occupancy, share), 1);
@@ -504,7 +507,7 @@ void kiln_gpu_estimate_make(const kiln_facts *facts, const kiln_target *target, 
         l->group_size[2] += l->producers;
         l->threads = (double)l->group_size[0] * l->group_size[1] * l->group_size[2];
     }
-    /* Registers first: how many groups run at once decides what caches keep. */
+    /* Registers first: the number of concurrent groups determines the contents of caches. */
     counted *c = KILN_ARENA_ARRAY(arena, counted, facts->statement_count);
     kiln_warp_places *places = KILN_ARENA_NEW(arena, kiln_warp_places);
     for (uint32_t i = 0; i < facts->statement_count; i++) {

@@ -1,4 +1,4 @@
-/* Which features each kind of targets has. */
+/* The feature set of each kind of targets. */
 #include "compiler-core/cost/features.h"
 
 #include "compiler-core/cost/features_cpu.h"

@@ -88,8 +88,8 @@ static void put_tile(writer *w) {
     put(w, KILN_FEATURE_TILE_LANE_TAIL, 1 - t->fill);
 }
 
-/* The outermost level at which everything inside belongs to one reduction: between loading and
- * storing the accumulators. */
+/* The outermost level whose loops belong to one reduction: between loading and storing the
+ * accumulators. */
 static uint32_t reduction_level(const kiln_facts_statement *s, const kiln_tile_use *t) {
     uint32_t level = t->of.level;
     while (level > 1 && s->reduces[level - 1]) level--;
@@ -164,7 +164,7 @@ static void put_fits(writer *w) {
     }
 }
 
-/* Which family of rows an access of the main statement belongs to. */
+/* The family of rows of an access of the main statement. */
 static kiln_feature operand_family(const kiln_facts_access *a, const kiln_tile_use *t) {
     if (a->stores) return KILN_FEATURE_RESULT_BYTES;
     if (t->of.lanes > 1 && a->lane_stride == 1) return KILN_FEATURE_VECTOR_BYTES;
@@ -182,7 +182,7 @@ enum {
     OPERAND_L1
 };
 
-/* Several operands of one kind count together; stride and run are of the last. */
+/* Several operands of one kind are added up; stride and run are of the last. */
 static void put_operands(writer *w) {
     const kiln_facts_statement *s = w->main;
     uint32_t reduction = reduction_level(s, w->tile);

@@ -85,7 +85,7 @@ static void put_assembled(float *out, double registers, double spill, double sta
     put_count(out, KILN_GPU_FEATURE_ASSEMBLED_SHARED, shared);
 }
 
-/* A register too many is a word of the stack, stored and loaded. */
+/* Each register above the limit is a word of the stack, stored and loaded. */
 static void expect_assembled(const kiln_gpu_estimate *e, float *out) {
     double registers = 0, needed = 0, shared = 0;
     for (uint32_t i = 0; i < e->launch_count; i++) {

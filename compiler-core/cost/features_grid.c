@@ -13,7 +13,7 @@ typedef enum tick_term { STATEMENTS, DEVICE, SHARED, BARRIERS, LAUNCHES, TERM_CO
 typedef struct launch {
     bool used;
     double groups, threads, shared_bytes, barriers;
-    double ticks[TERM_COUNT]; /* of a group; LAUNCHES apart */
+    double ticks[TERM_COUNT]; /* of a group; except LAUNCHES */
 } launch;
 
 typedef struct counting {
@@ -55,7 +55,7 @@ static void add_statement(counting *c, const kiln_facts_statement *s) {
     }
 }
 
-/* What groups share, by the launch that a buffer is of. */
+/* Adds shared memory of groups, by the launch of a buffer. */
 static void add_shared_bytes(counting *c, kiln_buffer buffer) {
     const kiln_buffer_info *b = &c->facts->p->buffer.data[buffer];
     if (b->scope != KILN_SCOPE_SHARED) return;

@@ -10,7 +10,7 @@
 /* A memory of the core. */
 typedef struct memory {
     kiln_core_copies copies;
-    double tiles;  /* that are taken, with all places */
+    double tiles;  /* used tiles, with all places */
     double places; /* the fewest that one of its buffers has */
 } memory;
 
@@ -21,7 +21,7 @@ typedef struct counting {
     kiln_core_work work;
     double needed; /* products of tiles */
     double threads;
-    bool *counted; /* [buffer count] its places are */
+    bool *counted; /* [buffer count] places counted already */
 } counting;
 
 static kiln_scope scope_of(const counting *c, kiln_buffer buffer) {
@@ -45,7 +45,7 @@ static double tile_of(const counting *c, kiln_scope scope) {
     return (double)m->batch * m->block_out;
 }
 
-/* Level at which a buffer of the core is used again: loops from there on are one call's. */
+/* The level at which a buffer of the core is reused: loops from there on belong to one call. */
 static uint32_t home_level(const counting *c, const kiln_facts_statement *s, kiln_buffer buffer) {
     const uint32_t home = c->facts->home[buffer];
     uint32_t level = 0;
@@ -54,7 +54,8 @@ static uint32_t home_level(const counting *c, const kiln_facts_statement *s, kil
     return level;
 }
 
-/* How often a statement's loops from `level` on run, with each virtual thread that has its own. */
+/* Number of executions of a statement's loops from `level` on, including those of separate virtual
+ * threads. */
 static double calls_of(const counting *c, const kiln_facts_statement *s, const kiln_facts_access *a,
                        uint32_t level) {
     double calls = 1;
@@ -65,13 +66,13 @@ static double calls_of(const counting *c, const kiln_facts_statement *s, const k
     return calls;
 }
 
-/* Places of a buffer: of virtual threads with their own, and in the turns of the innermost loop
- * around it that is left when loops of one iteration are gone. `shared`: also those that virtual
- * threads which share it take in turn, as far as there is room (lower/vthread.c). */
+/* Places of a buffer: one for each virtual thread with its own, times those that rotate in the
+ * innermost loop with several iterations around it. `shared`: also places that virtual threads
+ * sharing it use in turn, as far as there is room (lower/vthread.c). */
 static double places_of(const counting *c, const kiln_facts_statement *s,
                         const kiln_facts_access *a, uint32_t level, bool shared) {
     double places = 1;
-    bool is_found = false; /* the loop of the turns */
+    bool is_found = false; /* the rotating loop */
     for (uint32_t k = level; k-- > 1;) {
         const kiln_facts_loop *l = &c->facts->loop[s->path[k]];
         if (l->kind == KILN_LOOP_VTHREAD)
@@ -98,7 +99,7 @@ static void count_places(counting *c, const kiln_facts_statement *s) {
     const double places = fmin(shared, own * fmax(1, floor(room / tiles)));
     c->counted[a->buffer] = true;
     m->tiles += tiles;
-    /* What is made once needs no second place. */
+    /* A buffer that is made once needs no second place. */
     double rounds = 1;
     for (uint32_t k = 1; k < level; k++)
         if (c->facts->loop[s->path[k]].kind != KILN_LOOP_VTHREAD)
@@ -118,8 +119,9 @@ static double reach_of(const counting *c, const kiln_facts_statement *s, const k
     return reach;
 }
 
-/* A copy between the core and main memory, whose access is `outside`; `inside`: of the core.
- * Dimensions of main memory that are whole join those outside of them to one row. */
+/* Adds a copy between the core and main memory; `outside` is the access to main memory, `inside`
+ * that to the core. Whole dimensions of main memory are joined with those outside of them to one
+ * row. */
 static void add_copy(counting *c, const kiln_facts_statement *s, const kiln_facts_access *inside,
                      const kiln_facts_access *outside) {
     const kiln_buffer_info *b = &c->facts->p->buffer.data[outside->buffer];
@@ -156,11 +158,11 @@ static void add_gemm(counting *c, const kiln_facts_statement *s) {
     double extent[KILN_BLOCK_ITERS_MAX * 2];
     uint32_t count = 0;
     for (uint32_t k = level; k + 3 < s->depth && count < KILN_ARRAY_COUNT(extent); k++)
-        extent[count++] = (double)c->facts->loop[s->path[k]].extent; /* but those of a tile */
+        extent[count++] = (double)c->facts->loop[s->path[k]].extent; /* without those of a tile */
     c->work.gemm_uops = fmax(c->work.gemm_uops, kiln_core_uops(extent, count));
 }
 
-/* What happens to accumulators of a part: a reset, or operations at the end of which bytes are. */
+/* Adds work on accumulators of a part: a reset, or operations that end in bytes. */
 static void add_vectors(counting *c, const kiln_facts_statement *s) {
     const double tiles = s->iterations / tile_of(c, KILN_SCOPE_ACC);
     const double calls = calls_of(c, s, &s->access[0], home_level(c, s, s->access[0].buffer));
@@ -209,7 +211,7 @@ static void count(counting *c) {
     const double inp = c->memory[KILN_SCOPE_INP].places, wgt = c->memory[KILN_SCOPE_WGT].places,
                  acc = c->memory[KILN_SCOPE_ACC].places;
     c->work.load_places = inp > 0 && wgt > 0 ? fmin(inp, wgt) : inp + wgt;
-    if (c->work.load_places == 0) c->work.load_places = 2; /* all is loaded once */
+    if (c->work.load_places == 0) c->work.load_places = 2; /* all data is loaded once */
     c->work.threads = fmax(c->threads, 1);
     c->work.result_places = acc > 0 ? acc : 2 * c->work.threads;
 }

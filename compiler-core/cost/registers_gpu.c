@@ -6,31 +6,33 @@
 #include "compiler-core/cost/grid.h"
 #include "compiler-core/ir/device.h"
 
-/* Calibrated against ptxas 12.9 (decisions 85 and 123 say on what): registers beside those that are
- * counted, for addresses, counters and values on their way. */
+/* Calibrated against ptxas 12.9 (on kernels in decisions 85 and 123): registers in addition to the
+ * counted ones, for addresses, counters and temporary values. */
 #define BESIDE 24
 #define BESIDE_OF_WARPS 19
 #define BESIDE_OF_GROUPS 24 /* of warps that multiply together: descriptors */
-#define COPY_SHARE 0.2      /* a copy that lands later: most addresses are one and a distance */
-#define WINDOW_CARRIED 4    /* 64 bits of address, and what the condition is made of */
-#define ROWS_HELD 2         /* pieces of rows whose fragments are there at once; of columns all */
+#define COPY_SHARE                                                                      \
+    0.2                  /* an asynchronous copy: most addresses are another one plus a \
+                          * distance */
+#define WINDOW_CARRIED 4 /* 64 bits of address, and the operands of the condition */
+#define ROWS_HELD 2      /* pieces of rows whose fragments live at once; of columns all */
 #define BESIDE_OF_MOVES 14
-#define STEP_HELD 18       /* operands of a step that are loaded before they are read, at most */
+#define STEP_HELD 18       /* most operands of a step that are loaded early */
 #define STEP_SHARE 0.5     /* of these */
 #define PLACE 2            /* 64 bits of address of a load whose place is no sum of digits */
-#define COPY_PLACE 0.35    /* of a copy that lands later, most of which are made one by one, */
+#define COPY_PLACE 0.35    /* of an asynchronous copy, most of which are computed one by one, */
 #define FETCHED_SHARE 0.15 /* as are loads that are stored at once; */
-#define FETCHED_MOST 32    /* of so many in a turn, as the assembler writes out */
+#define FETCHED_MOST 32    /* up to so many in a turn, which the assembler unrolls */
 #define MOVED_SHARE 0.75   /* of words that are only moved, which live at once */
 #define MOVED_ODD 2        /* an odd address of these */
-#define STRAIGHT_BESIDE 28 /* what straight code takes where registers are free: that, */
-#define STRAIGHT_SHARE 2.8 /* and so much of what it loads */
-#define MANY_GROWTH 1.07   /* of a thread that gets all: so much of what is needed, */
-#define MANY_MORE 4        /* and that */
-#define GROWTH 1.1         /* of products of warps: so much of what is needed, */
-#define GROWTH_LESS 2      /* less that */
+#define STRAIGHT_BESIDE 28 /* registers of straight code if registers are free: this number, */
+#define STRAIGHT_SHARE 2.8 /* plus this share of its loads */
+#define MANY_GROWTH 1.07   /* of a thread with the maximum: this share of the need, */
+#define MANY_MORE 4        /* plus this number */
+#define GROWTH 1.1         /* of products of warps: this share of the need, */
+#define GROWTH_LESS 2      /* minus this number */
 #define UNROLLED_MAX 32    /* turns of a serial loop that the assembler copies */
-#define REGISTER_STEP 8    /* registers of a thread are given out in eights */
+#define REGISTER_STEP 8    /* registers of a thread are allocated in eights */
 
 /* Loops of an instruction of several threads, its rows first. */
 #define PIECE_LOOPS 3
@@ -59,7 +61,7 @@ static double elements_of_part(const kiln_facts *facts, const kiln_facts_stateme
     return elements;
 }
 
-/* Most elements that some iterations of one loop of the tile have loaded and others read again. */
+/* Most elements that iterations of one loop of the tile load and later ones read again. */
 static double live_elements(const kiln_facts *facts, const kiln_facts_statement *s,
                             const kiln_facts_access *a) {
     double most = 1;
@@ -75,7 +77,7 @@ static double live_elements(const kiln_facts *facts, const kiln_facts_statement 
     return most;
 }
 
-/* Turns of the innermost loop that stand in straight code though the schedule leaves it serial. */
+/* Turns of the innermost loop that the assembler unrolls although the schedule leaves it serial. */
 static double unrolled_turns(const kiln_facts *facts, const kiln_facts_statement *s) {
     const kiln_facts_loop *last = &facts->loop[s->path[s->depth - 1]];
     if (s->depth < 2 || last->kind != KILN_LOOP_SERIAL) return 1;
@@ -91,7 +93,7 @@ static double lanes_of(const kiln_facts *facts, const kiln_facts_statement *s,
                : 1;
 }
 
-/* Distinct values that an XOR takes in straight code, beside the first. */
+/* Distinct values of an XOR in straight code, without the first. */
 static double xor_addresses(const kiln_facts *facts, const kiln_facts_statement *s,
                             const kiln_facts_access *a) {
     const kiln_layout *layout = &facts->p->buffer.data[a->buffer].layout;
@@ -167,7 +169,8 @@ void kiln_gpu_held_fetch(kiln_gpu_held *held, const kiln_facts_access *a, double
     if (stages > 2) held->copy_places += odd_loads;
 }
 
-/* ---- what the assembler gives ---------------------------------------------------------------- */
+/* ---- registers from the assembler
+ * ---------------------------------------------------------------- */
 
 static double needed_of(const kiln_gpu_held *h) {
     if (h->by_threads)
@@ -180,7 +183,7 @@ static double needed_of(const kiln_gpu_held *h) {
            FETCHED_SHARE * fmin(h->fetched, FETCHED_MOST);
 }
 
-/* Groups that the kernel says are to fit on a unit, as lowering has it; 0: it says nothing. */
+/* Groups that must fit on a unit, as in lowering; 0: no requirement. */
 static double resident_of(const kiln_gpu_held *h) {
     return h->resident ? h->resident : !h->by_threads && h->sums + h->staged >= KILN_REGISTERS_MANY;
 }
@@ -193,8 +196,8 @@ kiln_gpu_registers kiln_gpu_registers_of(const kiln_gpu_held *held, const kiln_g
                                          double threads) {
     const double group = ceil(threads / gpu->warp) * gpu->warp;
     kiln_gpu_registers r = {.needed = fmax(needed_of(held), BESIDE_OF_MOVES)};
-    /* Groups of a unit: by all other limits, and by these registers. The most registers with which
-     * there are as many groups cost nothing. */
+    /* Groups of a unit by all other limits, and by these registers. Using more registers is free as
+     * long as the number of groups stays the same. */
     const double most = fmax(fmin(gpu->unit_groups, floor(gpu->unit_threads / group)), 1),
                  given = ceil(r.needed / REGISTER_STEP) * REGISTER_STEP,
                  resident = resident_of(held);

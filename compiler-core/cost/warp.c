@@ -55,8 +55,8 @@ static int64_t value_of(const kiln_warp_digit *g, const uint32_t *at) {
     return value < g->extent ? value : value % g->extent;
 }
 
-/* Of the thread at `at`, where all loops but the thread loops stand at their beginning. Below 0
- * lies what a condition guards. */
+/* The offset of the thread at `at`, with all loops except the thread loops at their beginning.
+ * Offsets below 0 are guarded by a condition. */
 static int64_t byte_offset(const kiln_facts *facts, const kiln_facts_access *a,
                            const kiln_warp_digit *digit, uint32_t digit_count, const uint32_t *at) {
     const kiln_layout *layout = &facts->p->buffer.data[a->buffer].layout;
@@ -69,8 +69,8 @@ static int64_t byte_offset(const kiln_facts *facts, const kiln_facts_access *a,
     return kiln_layout_offset(layout, shape, index) * a->element_bytes;
 }
 
-/* Whether an address is the sum of what each index adds: other constants would only move all
- * addresses together. */
+/* Whether an address is the sum of terms of each index: other constants would only shift all
+ * addresses. */
 static bool is_linear(const kiln_facts *facts, const kiln_facts_access *a,
                       const kiln_warp_digit *digit, uint32_t digit_count) {
     const kiln_layout *layout = &facts->p->buffer.data[a->buffer].layout;
@@ -102,7 +102,7 @@ static void advance(uint32_t *at, const uint32_t *group_size) {
     }
 }
 
-/* Puts an offset among those that are there. Most come in ascending order. */
+/* Inserts an offset in order. Most come in ascending order. */
 static void insert(kiln_warp_places *places, int64_t offset) {
     uint32_t at = places->count;
     while (at > 0 && places->offset[at - 1] > offset) at--;
@@ -111,7 +111,7 @@ static void insert(kiln_warp_places *places, int64_t offset) {
     places->offset[at] = offset;
 }
 
-/* Fills `places`, unless they are there; returns where the first thread asks. */
+/* Fills `places` unless they are known; returns the first thread's offset. */
 static int64_t find_places(const kiln_facts *facts, const kiln_facts_statement *s,
                            const kiln_facts_access *a, const kiln_warp_shape *shape,
                            kiln_warp_places *places) {
@@ -159,7 +159,7 @@ kiln_warp_request kiln_warp_request_of(const kiln_facts *facts, const kiln_facts
     const int64_t begin = find_places(facts, s, a, shape, places);
     kiln_warp_request r = {.threads = places->threads, .cycles = 1};
     const uint32_t count = unknown ? places->threads : places->count;
-    /* In ascending order: what lies behind the last sector and word counted is new. */
+    /* In ascending order, an offset behind the last counted sector and word is new. */
     int64_t sector = 0, word = 0;
     for (uint32_t i = 0; i < count; i++) {
         const int64_t first =

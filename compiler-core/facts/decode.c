@@ -20,8 +20,8 @@ static bool learn(kiln_decoding *d, kiln_expr e) { return kiln_decoding_learn(d,
 /* Cannot overflow: |INT64_MIN| has an unsigned form. */
 static uint64_t magnitude(int64_t a) { return a < 0 ? 0 - (uint64_t)a : (uint64_t)a; }
 
-/* A sum of known value, whose still unknown moving terms have strides so far apart that the value
- * has one reading only (mixed radix), determines these terms. */
+/* A sum of known value determines its unknown varying terms if their strides are so far apart that
+ * the value has only one decomposition (mixed radix). */
 static bool decode_sum(kiln_program *p, kiln_decoding *d, kiln_expr e, uint64_t slack) {
     kiln_affine sum;
     if (!kiln_affine_of(p, e, NULL, &sum)) return false;
@@ -45,7 +45,7 @@ static bool decode_sum(kiln_program *p, kiln_decoding *d, kiln_expr e, uint64_t 
         if (range.high > range.low && stride <= reach) return false;
         if (__builtin_mul_overflow(stride, (uint64_t)range.high - (uint64_t)range.low, &more) ||
             __builtin_add_overflow(reach, more, &reach) || reach > INT64_MAX)
-            return false; /* the sum may wrap: two readings of one value */
+            return false; /* the sum may wrap: two decompositions of one value */
     }
     bool learnt = false;
     for (uint32_t i = 0; i < count; i++) learnt |= learn(d, sum.term[order[i]]);
@@ -91,8 +91,8 @@ static bool join_division(kiln_program *p, kiln_decoding *d, kiln_expr e) {
     return learn(d, x);
 }
 
-/* A sum with a term floordiv(t, g) of coefficient 1 is a quotient itself: of g times everything
- * else, and t. `*a` is multiplied by g; returns what is divided. */
+/* A sum with a term floordiv(t, g) of coefficient 1 is itself a quotient: of g times all other
+ * terms plus t. Multiplies `*a` by g; returns the dividend. */
 static kiln_expr undivided(kiln_program *p, kiln_expr x, int64_t *a) {
     kiln_affine sum;
     if (!kiln_affine_of(p, x, NULL, &sum)) return x;
@@ -123,7 +123,7 @@ static bool knows_value(kiln_program *p, const kiln_decoding *d, kiln_expr e) {
     return true;
 }
 
-/* floormod(q, b) and floordiv(q, b), in whatever form the simplifier left them, determine q. */
+/* floormod(q, b) and floordiv(q, b), in any form of the simplifier, determine q. */
 static bool join_digit(kiln_program *p, kiln_decoding *d, kiln_expr e) {
     int64_t a = 1, b, whole;
     if (kiln_expr_get(p, e)->op != KILN_EXPR_FLOORMOD ||

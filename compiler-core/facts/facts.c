@@ -12,9 +12,9 @@ typedef struct builder {
     kiln_arena *arena;
     const kiln_form **of_var;           /* [var count] forms of the block's iterators */
     uint32_t iter_count_max;            /* of all blocks */
-    kiln_form *iter_form;               /* [iter_count_max] of the block at hand */
+    kiln_form *iter_form;               /* [iter_count_max] of the current block */
     kiln_block *seen;                   /* [expr count] block that an expression was counted for */
-    uint32_t *path;                     /* [loop count + 1] of the statement at hand */
+    uint32_t *path;                     /* [loop count + 1] of the current statement */
     KILN_VEC(kiln_facts_access) access; /* likewise; memory is kept */
 } builder;
 
@@ -73,7 +73,7 @@ static void walk_value(builder *b, kiln_facts_statement *s, kiln_expr e, bool co
     kiln_expr first = kiln_expr_operand(p, e, 0);
     bool on_index = node->op != KILN_EXPR_CAST && node->op != KILN_EXPR_SELECT &&
                     kiln_expr_get(p, first)->dtype == KILN_INDEX_DTYPE;
-    if (on_index) return; /* conditions on indices are made part of the loops */
+    if (on_index) return; /* conditions on indices are counted with the loops */
     if (node->dtype != KILN_BOOL || node->op == KILN_EXPR_SELECT) s->ops[class_of(node)]++;
     for (uint32_t i = 0; i < node->operand_count; i++)
         walk_value(b, s, kiln_expr_operand(p, e, i),
@@ -108,7 +108,7 @@ static void count_combination(builder *b, kiln_facts_statement *s, const kiln_bl
 
 /* ---- accesses -------------------------------------------------------------------------------- */
 
-/* Indices with the terms that they have, which lie behind one another. */
+/* Indices with their terms, which are contiguous in memory. */
 static kiln_facts_index *make_indices(builder *b, const kiln_expr *index, uint32_t rank) {
     const kiln_form_scope scope = {b->p, b->of_var};
     kiln_form form[KILN_RANK_MAX];
@@ -169,7 +169,7 @@ static void bind_iterators(builder *b, kiln_facts_statement *s, const kiln_block
     s->points = s->iterations * share;
 }
 
-/* Of the innermost loop, or of the outermost one of a piece of several threads. */
+/* The intrinsic of the innermost loop, or of the outermost one of a piece of several threads. */
 static const kiln_intrinsic *find_intrinsic(const kiln_facts *facts,
                                             const kiln_facts_statement *s) {
     for (uint32_t own = 1; own <= 3 && own < s->depth; own++) {
@@ -220,7 +220,7 @@ static void add_statement(builder *b, kiln_stmt stmt, uint32_t depth, uint32_t n
     s->access = kiln_arena_copy(b->arena, b->access.data, s->access_count * sizeof *s->access);
     if (s->reduction) count_combination(b, s, info);
     s->intrinsic = find_intrinsic(b->facts, s);
-    if (s->intrinsic) s->ops[KILN_OPS_CASTS] = 0; /* the instruction's own */
+    if (s->intrinsic) s->ops[KILN_OPS_CASTS] = 0; /* done by the instruction */
     find_tile(b->facts, s);
 }
 

@@ -1,5 +1,5 @@
-/* How much memory is touched while loops from some depth inwards run: distinct elements, cache
- * lines, consecutive bytes. */
+/* Memory touched while loops from some depth inwards run: distinct elements, cache lines,
+ * consecutive bytes. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +37,7 @@ static void find_homes(kiln_facts *facts, kiln_arena *arena) {
             kiln_buffer b = s->access[k].buffer;
             if (facts->home[b] != KILN_FACTS_NO_HOME) continue;
             kiln_stmt outside = kiln_home_outside_vectors(p, home[b]);
-            /* A vectorized loop is around its temps' home, not one that runs inside it. */
+            /* A vectorized loop is outside its temps' home. */
             if (outside != home[b]) outside = p->stmt.data[outside].parent;
             facts->home[b] =
                 p->buffer.data[b].role == KILN_ROLE_TEMP ? loop_around(facts, s, outside) : 0;
@@ -45,7 +45,7 @@ static void find_homes(kiln_facts *facts, kiln_arena *arena) {
     }
 }
 
-/* Level of the path at which everything inside the home runs. */
+/* The level of the path whose loops are inside the home. */
 static uint32_t level_inside(const kiln_facts_statement *s, uint32_t home) {
     uint32_t level = 0;
     while (level < s->depth && s->path[level] != home) level++;
@@ -54,7 +54,7 @@ static uint32_t level_inside(const kiln_facts_statement *s, uint32_t home) {
 
 /* ---- elements and lines ---------------------------------------------------------------------- */
 
-/* One access while more and more loops run. */
+/* Measures one access while loops are added from the inside outwards. */
 typedef struct measurement {
     kiln_spread spread[KILN_RANK_MAX];
     int64_t values[KILN_RANK_MAX], span[KILN_RANK_MAX];
@@ -79,7 +79,7 @@ static void begin(const kiln_facts_access *a, const kiln_shape *shape, measureme
     }
 }
 
-/* Lets one more loop run; false when the access does not depend on it. */
+/* Adds one more loop; false when the access does not depend on it. */
 static bool run_loop(const kiln_facts_access *a, kiln_var var, const kiln_shape *shape,
                      measurement *m) {
     bool moved = false;
@@ -104,7 +104,7 @@ typedef struct piece {
     int64_t extent, values, span; /* of the physical dimension; touched of it */
 } piece;
 
-/* What is touched of physical dimension `at`, for regions that begin where blocks begin. */
+/* The touched part of physical dimension `at`, for regions that begin at blocks. */
 static piece piece_of(const kiln_layout *layout, const kiln_shape *shape, uint32_t at,
                       const measurement *m) {
     if (layout->piece_count == 0) return (piece){shape->dim[at], m->values[at], m->span[at]};
@@ -121,8 +121,8 @@ typedef struct extent_in_memory {
     double lines, run, crowding;
 } extent_in_memory;
 
-/* Multiples of a stride fall only into the sets that its largest power of two allows. Beyond a page
- * addresses are the system's choice. */
+/* Multiples of a stride use only the sets that its largest power of two allows. Beyond a page the
+ * system chooses addresses. */
 static double crowding_of(double stride, double run, double line_bytes) {
     double sparse = 1, filled = run > line_bytes ? run : line_bytes;
     for (int64_t s = (int64_t)stride; s % 2 == 0 && sparse < PAGE_BYTES; s /= 2) sparse *= 2;
@@ -160,8 +160,8 @@ static double element_count(const kiln_facts_access *a, const measurement *m) {
     return count;
 }
 
-/* Whether two accesses differ in where they begin alone, as the loads of a stencil do: then they
- * touch as much. */
+/* Whether two accesses differ only in their offsets, as the loads of a stencil: then their
+ * footprints have the same size. */
 static bool moves_alike(const kiln_facts_access *a, const kiln_facts_access *b) {
     bool alike = a->buffer == b->buffer;
     for (uint32_t d = 0; d < a->rank && alike; d++) {
@@ -216,7 +216,7 @@ static void measure_access(kiln_facts *facts, const kiln_facts_statement *s, kil
     }
 }
 
-/* A temporary in memory is as large as what one execution of its home touches. */
+/* A temporary in memory has the size of the region that one execution of its home touches. */
 static void cut_shape(kiln_facts *facts, const kiln_facts_statement *s, const kiln_facts_access *a,
                       bool first) {
     const kiln_buffer_info *info = &facts->p->buffer.data[a->buffer];
@@ -245,7 +245,7 @@ static void cut_shapes(kiln_facts *facts, kiln_arena *arena) {
 
 /* ---- loops ----------------------------------------------------------------------------------- */
 
-/* Accesses of one buffer share what they touch: of several below one loop the largest counts. */
+/* Accesses of one buffer share memory: the largest of several below one loop counts. */
 typedef struct touched {
     double all, body, crowd;
 } touched;

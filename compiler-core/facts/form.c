@@ -96,7 +96,7 @@ static bool divide(const kiln_form *x, int64_t divisor, kiln_form *quotient, kil
     return low >= 0 && high < divisor;
 }
 
-/* What is not known one by one: the quotient's and remainder's range with the variables kept. */
+/* For inexact results: the quotient's or remainder's range, with its variables. */
 static void blur(const kiln_form *x, int64_t divisor, bool quotient, kiln_form *f) {
     set_constant(f, quotient ? x->constant / divisor : 0);
     f->exact = false;
@@ -139,7 +139,7 @@ static void add_part(const kiln_form_scope *scope, kiln_expr e, int64_t divisor,
     add_form(f, &by[!quotient], scale);
 }
 
-/* Clamping: the range of the operand that moves. */
+/* Clamping: the range of the varying operand. */
 static void add_clamped(const kiln_form_scope *scope, kiln_expr e, int64_t scale, kiln_form *f) {
     kiln_form a, b;
     kiln_form_of(scope, kiln_expr_operand(scope->p, e, 0), &a);

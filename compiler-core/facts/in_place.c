@@ -5,8 +5,8 @@
 #include "compiler-core/facts/nest.h"
 #include "compiler-core/ir/eval.h"
 
-/* The block that alone writes `output`, in one go; 0: there are several, or it accumulates there,
- * or somebody reads it. */
+/* The only block that writes `output`, each element once; 0: there are several, it accumulates
+ * there, or the output is read. */
 static kiln_block only_writer(kiln_program *p, kiln_buffer output) {
     kiln_block writer = 0;
     for (kiln_block b = 1; b < p->block.count; b++) {
@@ -20,7 +20,7 @@ static kiln_block only_writer(kiln_program *p, kiln_buffer output) {
     return writer;
 }
 
-/* The load is of the element that the block writes. */
+/* Whether the load reads the element that the block writes. */
 static bool loads_own_element(const kiln_program *p, kiln_block block, kiln_expr load) {
     const kiln_block_info *b = &p->block.data[block];
     for (uint32_t d = 0; d < b->index_count; d++) {
@@ -39,7 +39,7 @@ static void note_load(kiln_program *p, kiln_expr load, void *context) {
     *(bool *)context = true;
 }
 
-/* Where a block runs is chosen by data of `input`. */
+/* Whether the place of a block depends on data of `input`. */
 static bool places_blocks(kiln_program *p, kiln_buffer input) {
     bool found = false;
     for (kiln_block b = 1; b < p->block.count; b++) {

@@ -84,8 +84,8 @@ uint32_t kiln_buffer_readers(kiln_program *p, kiln_buffer buffer, kiln_block *ou
     return count;
 }
 
-/* Whether the block reads, and nothing but constants and what blocks before it made, which are
- * noted in `asked`. */
+/* Whether the block reads only constants and results of earlier blocks, which are noted in `asked`;
+ * false without any load. */
 static bool ask_producers(kiln_program *p, kiln_block block, bool *asked) {
     kiln_loads loads = kiln_block_loads(p, block);
     for (uint32_t i = 0; i < loads.count; i++) {
@@ -98,7 +98,7 @@ static bool ask_producers(kiln_program *p, kiln_block block, bool *asked) {
     return loads.count > 0;
 }
 
-/* Each block is asked once, however many ways lead to it. */
+/* Each block is visited once. */
 bool kiln_block_reads_only_constants(kiln_program *p, kiln_block block) {
     bool *asked = kiln_alloc((size_t)block + 1), all = true;
     asked[block] = true;

@@ -55,7 +55,7 @@ static bool are_loads(const kiln_program *p, kiln_expr value, kiln_expr *out_lef
            kiln_expr_get(p, *out_right)->op == KILN_EXPR_LOAD;
 }
 
-/* The number of ones in what both words have, or one of them has: sums of products of bits. */
+/* A popcount of the and, or of the xor, of two words: sums of products of bits. */
 static bool counts_ones(const kiln_program *p, kiln_expr value, kiln_expr *out_left,
                         kiln_expr *out_right) {
     value = without_casts(p, value);

@@ -44,7 +44,7 @@ static void unmark_written(const kiln_program *p, kiln_stmt stmt, bool *constant
     for (uint32_t i = 0; i < s->child.count; i++) unmark_written(p, s->child.data[i], constant);
 }
 
-/* Starts with all nests and takes away until it holds. */
+/* Starts with all nests and removes some until the condition holds. */
 static void find_prepared(const kiln_program *p, kiln_nests *n, kiln_arena *arena) {
     for (bool changed = true; changed;) {
         reading r = {.p = p, .constant = n->constant};

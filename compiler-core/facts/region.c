@@ -5,7 +5,7 @@
 #include "compiler-core/facts/nest.h"
 #include "compiler-core/ir/affine.h"
 
-/* ---- variables that move ---- */
+/* ---- variables that run ---- */
 
 kiln_movers kiln_movers_inside(const kiln_program *p, kiln_stmt stmt, kiln_stmt outer) {
     kiln_movers m = {0};
@@ -18,8 +18,8 @@ kiln_movers kiln_movers_inside(const kiln_program *p, kiln_stmt stmt, kiln_stmt 
     return m;
 }
 
-/* Whether the load can be made in any other place around as well as here: no block writes what it
- * reads, and no predicate is needed to keep it inside its buffer. */
+/* Whether the load can be moved to another place: no block writes its buffer, and no predicate is
+ * needed to keep it inside its buffer. */
 static bool can_be_repeated(const kiln_program *p, kiln_expr load) {
     const kiln_expr_node *node = kiln_expr_get(p, load);
     const kiln_buffer_info *from = &p->buffer.data[node->payload.id];
@@ -94,8 +94,8 @@ static bool steps_dense(step *s, uint32_t count) {
 
 static kiln_region_dim region_dim(kiln_program *p, kiln_expr index, const kiln_movers *m);
 
-/* floordiv(e, c) and floormod(e, c) of moving e take every combination of their values when e runs
- * through whole periods of c from 0 on. */
+/* floordiv(e, c) and floormod(e, c) of a varying e take every combination of their values when e
+ * runs through whole periods of c from 0 on. */
 static bool runs_whole_periods(kiln_program *p, kiln_expr term, const kiln_movers *m) {
     const kiln_expr_node *node = kiln_expr_get(p, term);
     int64_t divisor;
@@ -136,8 +136,8 @@ static kiln_region_dim region_dim(kiln_program *p, kiln_expr index, const kiln_m
     return dim;
 }
 
-/* Where iterator i runs. Predicates cut off what lies outside its domain: at once where that is a
- * matter of constants, else `*out_above` and `*out_below` say that part of the interval may be
+/* The interval of iterator i. Predicates cut off values outside its domain: applied at once if the
+ * bounds are constants, else `*out_above` and `*out_below` say that part of the interval may be
  * outside. */
 static kiln_region_dim iter_dim(kiln_program *p, const kiln_iter *iter, const kiln_movers *m,
                                 bool *out_below, bool *out_above) {
@@ -161,7 +161,7 @@ static kiln_expr scaled_base(kiln_program *p, kiln_expr sum, kiln_expr base, int
     return sum ? kiln_expr_binary(p, KILN_EXPR_ADD, sum, term) : term;
 }
 
-/* Along one dimension, from where the iterators run. */
+/* The region along one dimension, from the intervals of the iterators. */
 static kiln_region_dim index_dim(kiln_program *p, kiln_block block, kiln_expr index,
                                  const kiln_movers *m) {
     const kiln_block_info b = p->block.data[block];
@@ -176,14 +176,14 @@ static kiln_region_dim index_dim(kiln_program *p, kiln_block block, kiln_expr in
     if (!kiln_affine_of(p, index, NULL, &sum))
         return region_dim(p, kiln_bound_index(p, block, index), m);
     kiln_interval reach = {sum.constant, sum.constant};
-    /* Of what runs over its domain: what is left out, and where everything else stands. */
+    /* For iterators that exceed their domain: the excluded part, and the place of the rest. */
     uint32_t overrunning = 0, moving = 0;
     bool below_any = false;
     int64_t extent = 0, others = sum.constant;
     kiln_expr others_base = 0;
     for (uint32_t t = 0; t < sum.term_count; t++) {
         int i = kiln_block_iter_of(p, block, sum.term[t]);
-        if (i < 0) { /* a quotient or remainder of iterators: only how far it reaches is known */
+        if (i < 0) { /* a quotient or remainder of iterators: only its range is known */
             kiln_region_dim whole = region_dim(p, kiln_bound_index(p, block, index), m);
             whole.dense = whole.dense && !b.predicate;
             return whole;
@@ -214,7 +214,7 @@ static kiln_region_dim index_dim(kiln_program *p, kiln_block block, kiln_expr in
     dim.dense = dim.dense && kiln_interval_is_bounded(reach) && steps_dense(steps, sum.term_count);
     if (dim.base) dim.base = kiln_expr_simplify(p, dim.base, NULL);
     for (uint32_t i = 0; i < b.iter_count;
-         i++) /* an iterator of one value is no term, but may be out of its domain */
+         i++) /* an iterator of one value is no term, but may be outside its domain */
         if (b.iter[i].extent == 1 && kiln_expr_uses_var(p, index, b.iter[i].var)) {
             (void)iter_dim(p, &b.iter[i], m, &below, &above);
             below_any |= below || above;

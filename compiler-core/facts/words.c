@@ -6,14 +6,14 @@
 #include "compiler-core/facts/pattern.h"
 #include "compiler-core/ir/affine.h"
 
-/* ---- where things stand ---------------------------------------------------------------------- */
+/* ---- places ---------------------------------------------------------------------- */
 
-/* What is told of one placed block. */
+/* Description of one placed block. */
 typedef struct scene {
     kiln_program *p;
     kiln_block block;
     kiln_loops around;
-    uint32_t outer; /* how many of them stand outside the tile */
+    uint32_t outer; /* number of them outside the tile */
     const kiln_intrinsic *by;
 } scene;
 
@@ -42,8 +42,7 @@ static kiln_block main_block(const kiln_program *p) {
     return best;
 }
 
-/* The iterator that a loop steps through and by how much; NULL when it is several (a fused loop) or
- * none. */
+/* The iterator that a loop steps through and the step; NULL for several (a fused loop) or none. */
 static const kiln_iter *iter_of_loop(kiln_program *p, const kiln_block_info *b, kiln_stmt loop,
                                      int64_t *out_step) {
     const kiln_iter *found = NULL;
@@ -62,7 +61,7 @@ static const kiln_iter *iter_of_loop(kiln_program *p, const kiln_block_info *b, 
 /* ---- the tile -------------------------------------------------------------------------------- */
 
 typedef struct tile {
-    int64_t extent[KILN_BLOCK_ITERS_MAX]; /* per iterator of the block, 1 when it stands still */
+    int64_t extent[KILN_BLOCK_ITERS_MAX]; /* per iterator of the block, 1 when it is fixed */
     int64_t lanes, accumulators;          /* accumulators: vectors, or numbers without vectors */
     const kiln_intrinsic *by;             /* the instruction that does several steps; or NULL */
 } tile;

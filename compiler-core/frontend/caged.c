@@ -47,7 +47,7 @@ kiln_status kiln_memory_limit(const kiln_import_options *options, uint64_t *out_
     return KILN_OK;
 }
 
-/* What the child gave begins with the head. */
+/* The child's result begins with the head. */
 static kiln_status take(const kiln_mapping *bytes, const kiln_import_options *options,
                         kiln_str *out_graph) {
     head begin;

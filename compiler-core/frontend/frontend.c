@@ -1,4 +1,4 @@
-/* Which front end reads a file. */
+/* Chooses the front end for a file. */
 #include "compiler-core/frontend/frontend.h"
 
 #include <string.h>

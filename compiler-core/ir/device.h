@@ -67,7 +67,7 @@ typedef struct kiln_scope_info {
     uint32_t alignment; /* bytes */
 } kiln_scope_info;
 extern const kiln_scope_info kiln_scopes[KILN_SCOPE_COUNT]; /* Rows of scopes.def. */
-bool kiln_scope_find(kiln_str text, kiln_scope *out_scope); /* By its text; false: none. */
+bool kiln_scope_find(kiln_str text, kiln_scope *out_scope); /* By its text; false: no such. */
 
 /* Alignment of the buffer's first byte: its scope's, or 1024 for rows in shared memory whose units
  * of 16 bytes are permuted in 8 ways, as matrix descriptors require (intrinsic.h). */
@@ -89,8 +89,9 @@ typedef struct kiln_loop_axis_info {
     uint32_t dimension; /* 0, 1, 2: x, y, z */
     int64_t extent_max;
 } kiln_loop_axis_info;
-extern const kiln_loop_axis_info kiln_axes[KILN_AXIS_COUNT];       /* Rows of axes.def. */
-bool kiln_loop_axis_find(kiln_str text, kiln_loop_axis *out_axis); /* By its text; false: none. */
+extern const kiln_loop_axis_info kiln_axes[KILN_AXIS_COUNT]; /* Rows of axes.def. */
+bool kiln_loop_axis_find(kiln_str text,
+                         kiln_loop_axis *out_axis); /* By its text; false: no such. */
 /* The level of the loop's axis; NONE where the statement is no bound loop. */
 kiln_axis_level kiln_stmt_level(const kiln_program *p, kiln_stmt stmt);
 /* The outermost loop of that level at or around `stmt`; 0: none. */

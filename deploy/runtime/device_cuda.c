@@ -283,7 +283,7 @@ static void describe_managed(const kiln_cu *cu, const kiln_nvml *nvml, kiln_cu_d
         kiln_strbuf_text(&text, explain_unmanaged(st, arena));
     else
         kiln_nvml_print(nvml, managed, &text);
-    kiln_status_free(st); /* it is said */
+    kiln_status_free(st); /* the text has it already */
     kiln_strbuf_printf(&driver, "%s, ", facts->driver);
     kiln_nvml_print_version(nvml, &driver);
     facts->driver = kiln_str_dup(arena, kiln_strbuf_view(&driver));

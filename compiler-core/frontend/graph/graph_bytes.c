@@ -1,5 +1,5 @@
-/* Graphs that Kiln wrote itself (graph/graph_codec.h), as models: operators of a user's own arrive
- * so (libkiln/operator.h). */
+/* Graphs written by Kiln (graph/graph_codec.h), as models: the form of user-defined operators
+ * (libkiln/operator.h). */
 #include <string.h>
 
 #include "compiler-core/frontend/frontend.h"

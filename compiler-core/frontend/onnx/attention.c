@@ -1,8 +1,7 @@
 /* Attention and rotary embeddings, from products, softmax and arithmetic.
  *
- * Inside, heads stand before positions: [batch][heads][positions][size]. Where several query heads
- * share a key head, their positions are taken as one longer sequence of it, which no data has to
- * move for. */
+ * Internally heads come before positions: [batch][heads][positions][size]. If several query heads
+ * share a key head, their positions form one longer sequence of it, which moves no data. */
 #include <math.h>
 #include <string.h>
 
@@ -72,7 +71,7 @@ static kiln_status read_operands(kiln_importer *im, attention *a) {
     return c->st;
 }
 
-/* Earlier positions come before. */
+/* Puts earlier positions in front. */
 static kiln_value with_past(kiln_composer *c, kiln_value past, kiln_value now) {
     return past ? kiln_compose_concat(c, (kiln_value[]){past, now}, 2, 2) : now;
 }
@@ -107,14 +106,14 @@ static kiln_value by_query_head(const attention *a, kiln_value x) {
     return kiln_compose_reshape(a->c, x, &shape);
 }
 
-/* 0 where `allowed`, minus infinity elsewhere: what is added to scores. */
+/* A bias of scores: 0 where `allowed`, minus infinity elsewhere. */
 static kiln_value bias_where(const attention *a, kiln_value allowed) {
     kiln_dtype dtype = kiln_compose_dtype(a->c, a->q);
     return kiln_compose_where(a->c, allowed, kiln_compose_scalar(a->c, dtype, 0),
                               kiln_compose_scalar(a->c, dtype, (double)-INFINITY));
 }
 
-/* The mask as what is added; keys beyond its end are masked. */
+/* The mask as a bias; keys beyond its end are masked. */
 static kiln_value mask_bias(const attention *a) {
     kiln_composer *c = a->c;
     kiln_value mask = a->mask;
@@ -220,7 +219,7 @@ kiln_status kiln_import_attention(kiln_importer *im) {
 
 /* ---- FlexAttention --------------------------------------------------------------------------- */
 
-/* A body of the node that changes scores or weights in place; none leaves them as they are. */
+/* Applies a body of the node that changes scores or weights, if there is one. */
 static kiln_value modified(kiln_importer *im, kiln_composer *c, kiln_value scores,
                            const char *name) {
     const Onnx__AttributeProto *a = kiln_import_attribute(im, name);
@@ -241,7 +240,7 @@ static kiln_value modified(kiln_importer *im, kiln_composer *c, kiln_value score
     return result;
 }
 
-/* The type that softmax is computed in: float, unless the node asks for another one. */
+/* The type that softmax is computed in: float, unless the node has an attribute. */
 static kiln_status softmax_dtype(const kiln_importer *im, kiln_dtype of, kiln_dtype *out_dtype) {
     const Onnx__AttributeProto *a = kiln_import_attribute(im, "softmax_precision");
     *out_dtype = of == KILN_F64 ? KILN_F64 : KILN_F32;

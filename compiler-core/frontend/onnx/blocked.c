@@ -1,5 +1,5 @@
-/* Quantisations with a scale for each block of elements, or with one that follows from the data.
- * What the passes do with integers and one scale does not apply to either. */
+/* Quantisations with a scale for each block of elements, or with one computed from the data. Passes
+ * on integers with one scale do not apply to them. */
 #include "compiler-core/frontend/onnx/compose.h"
 
 static kiln_value binary(kiln_composer *c, kiln_op op, kiln_value a, kiln_value b) {
@@ -34,7 +34,7 @@ static kiln_status read_block(kiln_importer *im, block *b) {
     return KILN_OK;
 }
 
-/* What belongs to a block, for each of its elements. */
+/* A value per block, repeated for each of its elements. */
 static kiln_value spread(kiln_composer *c, const block *b, kiln_value x) {
     const int64_t extent = b->shape.dim[b->axis];
     const kiln_attr attr = kiln_attr_int("axis", b->axis);
@@ -73,7 +73,7 @@ kiln_status kiln_import_quantize_blocks(kiln_importer *im, kiln_dtype dtype, uin
     const kiln_value scale = kiln_compose_cast(&c, kiln_import_input(im, 1), own);
     x = kiln_compose_unary(&c, KILN_OP_ROUND, binary(&c, KILN_OP_DIV, x, spread(&c, &b, scale)));
     if (zero) x = binary(&c, KILN_OP_ADD, x, kiln_compose_cast(&c, spread(&c, &b, zero), own));
-    /* What is a whole number already is only cut. */
+    /* An integer is only clamped. */
     const kiln_value operand[] = {x, kiln_compose_scalar(&c, own, 1),
                                   kiln_compose_scalar(&c, dtype, 0)};
     const kiln_attr attr = kiln_attr_int("bits", bits);
@@ -82,9 +82,10 @@ kiln_status kiln_import_quantize_blocks(kiln_importer *im, kiln_dtype dtype, uin
     return c.st;
 }
 
-/* ---- scales of the data ---------------------------------------------------------------------- */
+/* ---- scales computed from the data
+ * ---------------------------------------------------------------------- */
 
-/* The smallest or largest element, or 0 where that is beyond it: a scalar. */
+/* The smallest element, at most 0, or the largest, at least 0: a scalar. */
 static kiln_value reach(kiln_composer *c, kiln_value x, kiln_op reduce, kiln_op bound) {
     static const int64_t first = 0;
     const kiln_shape flat = {1, {kiln_shape_count(kiln_compose_shape(c, x))}};

@@ -1,4 +1,4 @@
-/* Appending nodes that no ONNX node names. */
+/* Appends nodes without a counterpart in ONNX. */
 #include "compiler-core/frontend/onnx/compose.h"
 
 #include <string.h>
@@ -6,8 +6,8 @@
 #include "base/check.h"
 #include "compiler-core/graph/op.h"
 
-/* Of one filled constant: larger ones are broadcast at run time, as passes would not fold them
- * either. */
+/* Limit of one filled constant: larger ones are broadcast at run time, as passes would not fold
+ * them. */
 #define STORED_BYTES_MAX ((size_t)16 << 20)
 
 /* ---- attributes of the ONNX node ------------------------------------------------------------- */
@@ -31,7 +31,7 @@ kiln_str kiln_import_text(const kiln_importer *im, const char *name, const char 
 
 void kiln_compose_fail(kiln_composer *c, kiln_status st) {
     if (c->st)
-        kiln_status_free(st); /* what follows from an error says nothing new */
+        kiln_status_free(st); /* errors caused by the first one are dropped */
     else
         c->st = st;
 }
@@ -129,7 +129,7 @@ kiln_value kiln_compose_cast(kiln_composer *c, kiln_value a, kiln_dtype dtype) {
 
 /* ---- many parts ------------------------------------------------------------------------------ */
 
-/* As few steps as KILN_COMPOSE_FAN allows, each cutting into parts of a whole number of the next
+/* As few steps as KILN_COMPOSE_FAN allows, each splitting into parts that are multiples of the next
  * step's. */
 void kiln_compose_split(kiln_composer *c, kiln_value a, uint32_t axis, uint32_t count,
                         kiln_value *output) {
@@ -216,7 +216,7 @@ void kiln_compose_loop_end(kiln_composer *c, kiln_compose_loop *loop) {
     for (uint32_t i = 0; i < loop->stack_count; i++) loop->stack[i] = output[loop->carried + i];
 }
 
-/* [trips][...] to what the iterations see of it. */
+/* [trips][...] to the rows of the iterations. */
 static kiln_value *cut_rows(kiln_composer *c, kiln_value rows, int64_t trips) {
     static const int64_t first = 0;
     kiln_value *row = KILN_ARENA_ARRAY(c->im->graph->arena, kiln_value, trips);
@@ -226,7 +226,7 @@ static kiln_value *cut_rows(kiln_composer *c, kiln_value rows, int64_t trips) {
     return row;
 }
 
-/* The opposite. */
+/* The inverse. */
 static kiln_value stack_rows(kiln_composer *c, kiln_value *row, int64_t trips) {
     static const int64_t first = 0;
     for (int64_t i = 0; i < trips; i++)
@@ -282,7 +282,7 @@ kiln_value kiln_compose_constant(kiln_composer *c, const kiln_tensor *tensor) {
     return value;
 }
 
-/* One of a few bytes may be needed as a value, and is cheap. */
+/* A constant of a few bytes is cheap, and may be needed as a value. */
 static bool is_stored(const kiln_composer *c, size_t size_bytes) {
     return size_bytes <= STORED_BYTES_MAX && size_bytes <= KILN_MADE_BYTES_MAX - c->im->made_bytes;
 }
@@ -328,7 +328,7 @@ const kiln_shape *kiln_compose_shape(const kiln_composer *c, kiln_value value) {
 void kiln_compose_define(kiln_composer *c, uint32_t index, kiln_value value) {
     if (c->st || index >= c->im->node->n_output || !*c->im->node->output[index]) return;
     kiln_value before = kiln_import_defined(c->im, index);
-    if (before && value) { /* a part has the output's name so far */
+    if (before && value) { /* a part has the output's name already */
         kiln_value_info *part = &c->im->graph->value.data[before],
                         *whole = &c->im->graph->value.data[value];
         kiln_str name = part->name;

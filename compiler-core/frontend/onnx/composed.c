@@ -1,4 +1,4 @@
-/* Operators that are a few others in a row. */
+/* Operators composed of a few others. */
 #include <string.h>
 
 #include "compiler-core/frontend/onnx/compose.h"
@@ -40,7 +40,7 @@ kiln_status kiln_import_concat(kiln_importer *im) {
     if (!all || count <= KILN_COMPOSE_FAN) return kiln_import_node(im);
     int64_t rank = kiln_compose_shape(&c, operand[0])->rank, axis = kiln_import_int(im, "axis", 1);
     if (axis < 0) axis += rank;
-    if (axis < 0 || axis >= rank) return kiln_import_node(im); /* which says so */
+    if (axis < 0 || axis >= rank) return kiln_import_node(im); /* which reports the error */
     uint32_t each = (count + KILN_COMPOSE_FAN - 1) / KILN_COMPOSE_FAN;
     for (uint32_t i = 0; i < count; i += each)
         part[parts++] =
@@ -58,7 +58,7 @@ static kiln_value by_channel(kiln_composer *c, kiln_value value, uint32_t rank) 
     return kiln_compose_reshape(c, value, &shape);
 }
 
-/* Groups of channels are normalised as the channels of instance normalisation are. */
+/* Groups of channels are normalised like the channels of instance normalisation. */
 kiln_status kiln_import_group_norm(kiln_importer *im) {
     kiln_composer c = {.im = im};
     kiln_value x = kiln_import_input(im, 0), scale = kiln_import_input(im, 1),
@@ -90,7 +90,7 @@ kiln_status kiln_import_group_norm(kiln_importer *im) {
     return c.st;
 }
 
-/* Over all dimensions but the channels. */
+/* The mean over all dimensions except the channels. */
 static kiln_value mean_of(kiln_composer *c, kiln_value x, uint32_t rank, bool keep) {
     int64_t axes[KILN_RANK_MAX] = {0};
     for (uint32_t d = 2; d < rank; d++) axes[d - 1] = d;
@@ -112,7 +112,7 @@ static kiln_value moved(kiln_composer *c, kiln_value before, kiln_value now, dou
         kiln_compose_binary(c, KILN_OP_MUL, now, kiln_compose_scalar(c, dtype, 1 - momentum)));
 }
 
-/* In training mode mean and variance are those of the batch, and what is kept of them moves there.
+/* In training mode mean and variance are those of the batch, and the running ones are updated.
  */
 kiln_status kiln_import_batch_norm(kiln_importer *im) {
     kiln_composer c = {.im = im};

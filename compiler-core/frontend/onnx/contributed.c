@@ -1,6 +1,6 @@
 /* Operators of com.microsoft that ONNX Runtime's quantiser writes in its QOperator form:
- * dequantised, an operator on floats, quantised. What of that is arithmetic on integers in the end
- * is the passes' business, as it is in the QDQ form. */
+ * dequantised, an operator on floats, quantised. Passes turn it into arithmetic on integers, as in
+ * the QDQ form. */
 #include "compiler-core/frontend/onnx/compose.h"
 
 /* Input `first` with the scale and the zero point (which may be left out) behind it. */
@@ -17,8 +17,8 @@ static kiln_value dequantised(kiln_composer *c, uint32_t first) {
     return result;
 }
 
-/* `value` by the scale at input `scale` and the zero point behind it; without one, 0 of the type of
- * input `like`. */
+/* `value`, quantised by the scale at input `scale` and the zero point behind it; without one, 0 of
+ * the type of input `like`. */
 static kiln_status define_quantised(kiln_composer *c, kiln_value value, uint32_t scale,
                                     uint32_t like) {
     kiln_value operand[] = {value, kiln_import_input(c->im, scale),
@@ -65,7 +65,7 @@ kiln_status kiln_import_qlinear_concat(kiln_importer *im) {
     return define_quantised(&c, whole, 0, 2);
 }
 
-/* x, its scale and zero point, those of the result. The operator takes the node's own attributes.
+/* x, its scale and zero point, those of the result. The operator gets the node's attributes.
  */
 static kiln_status import_unary(kiln_importer *im, kiln_op op, const char *spec) {
     const kiln_import_row row = {"", 1, op, NULL, spec};

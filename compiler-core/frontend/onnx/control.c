@@ -1,6 +1,6 @@
-/* Branches and loops. A branch is taken when compiling where its condition is known then, and
- * otherwise both sides are computed and one result chosen. Loops of a few iterations are unrolled,
- * and those whose values change their shapes; the others stay loops. */
+/* Branches and loops. If the condition of a branch is known, only one side is imported; otherwise
+ * both sides are computed and one result is chosen. Loops of a few iterations, and those whose
+ * values change their shapes, are unrolled; the others stay loops. */
 #include <string.h>
 
 #include "compiler-core/frontend/onnx/compose.h"
@@ -25,7 +25,7 @@ static kiln_status check_body(const Onnx__GraphProto *body, size_t inputs, size_
                : KILN_ERROR(UNIMPLEMENTED, "its body has more than %d operands", CARRIED_MAX);
 }
 
-/* Whether a value is known now, and true. What cannot be known is no error. */
+/* Whether a value is known while importing, and true. An unknown value is no error. */
 static kiln_status known_truth(kiln_importer *im, kiln_value value, bool *out_known,
                                bool *out_true) {
     kiln_tensor tensor;
@@ -84,7 +84,7 @@ kiln_status kiln_import_if(kiln_importer *im) {
 
 /* ---- results of every iteration -------------------------------------------------------------- */
 
-/* Each a new element along `axis`. */
+/* Stacks the items as elements along a new `axis`. */
 static kiln_value stack(kiln_composer *c, kiln_value *item, uint32_t count, int64_t axis,
                         bool backward) {
     for (uint32_t i = 0; i < count; i++) {
@@ -103,9 +103,9 @@ static kiln_value stack(kiln_composer *c, kiln_value *item, uint32_t count, int6
 
 /* ---- loops that stay loops ------------------------------------------------------------------- */
 
-/* An attempt at a loop that turns out to be none leaves nothing behind. */
+/* The state before an attempt at a loop, to undo a failed one. */
 typedef struct attempt {
-    kiln_node first; /* node that it made */
+    kiln_node first; /* the first node that it made */
     uint32_t problem_count;
     size_t problem_bytes;
 } attempt;
@@ -130,10 +130,10 @@ typedef struct loop {
     const Onnx__GraphProto *body;
     uint32_t carried, results; /* results: values of every iteration, stacked at the end */
     int64_t trips;             /* at most; INT64_MAX where the model gives no bound */
-    kiln_value count;          /* the trip count where it is known at run time only; 0 */
-    kiln_value condition;      /* of the first iteration, likewise */
+    kiln_value count;          /* the trip count if it is known at run time only; else 0 */
+    kiln_value condition;      /* condition of the first iteration, likewise */
     uint32_t done;
-    bool is_true; /* the condition, where it is known */
+    bool is_true; /* value of a known condition */
     kiln_value state[CARRIED_MAX];
     KILN_VEC(kiln_value) item[CARRIED_MAX]; /* [results] of [done] */
 } loop;
@@ -187,7 +187,7 @@ static kiln_status define_loop(kiln_importer *im, kiln_composer *c, loop *l) {
     return c->st;
 }
 
-/* What is known when compiling of a loop's length. */
+/* Finds the bound of a loop's length. */
 static kiln_status bound_trips(kiln_importer *im, kiln_composer *c, const loop *l, bool open,
                                kiln_compose_loop *made) {
     const uint64_t given = im->options->loop_max;
@@ -205,8 +205,8 @@ static kiln_status bound_trips(kiln_importer *im, kiln_composer *c, const loop *
     return KILN_OK;
 }
 
-/* The loop with its body once. Whether its condition changes is only known behind the body:
- * `guarded` says that it is taken to; `*out_changes` whether it does. */
+/* Imports the loop with one copy of its body. Whether its condition changes is known only after the
+ * body: `guarded` assumes that it does; `*out_changes`: whether it does. */
 static kiln_status try_loop(kiln_importer *im, kiln_composer *c, const loop *l, bool guarded,
                             kiln_value *carry, kiln_value *stack, bool *out_changes) {
     kiln_value input[CARRIED_MAX], output[CARRIED_MAX];
@@ -238,7 +238,7 @@ static kiln_status try_loop(kiln_importer *im, kiln_composer *c, const loop *l, 
     return c->st;
 }
 
-/* `*out_ends`, where it is given: the condition changes, and nothing was made of it. */
+/* `*out_ends`, if not NULL: the condition changes, and no loop was made. */
 static kiln_status keep_loop(kiln_importer *im, const loop *l, bool *out_ends) {
     kiln_value carry[CARRIED_MAX], stack[CARRIED_MAX];
     kiln_composer c = {.im = im};
@@ -262,7 +262,7 @@ static kiln_status keep_loop(kiln_importer *im, const loop *l, bool *out_ends) {
 static kiln_status unroll(kiln_importer *im, loop *l) {
     kiln_composer c = {.im = im};
     kiln_status st = KILN_OK;
-    uint32_t problems = im->problems.count; /* one iteration lists them all */
+    uint32_t problems = im->problems.count; /* one iteration reports them all */
     while (!st && l->is_true && l->done < l->trips && problems == im->problems.count)
         st = l->done < TRIPS_MAX ? run_iteration(im, &c, l)
                                  : KILN_ERROR(UNIMPLEMENTED, "more than %d iterations", TRIPS_MAX);
@@ -273,10 +273,10 @@ static bool is_unsupported(kiln_status st) {
     return st && kiln_status_code(st) == KILN_UNIMPLEMENTED;
 }
 
-/* A loop, unless it is short. What cannot stay one because shapes change, or because its body needs
- * the number of its iteration, is unrolled as far as that goes. What ends by itself and is short or
- * has results of every iteration is tried that way first: unrolled it may be known how many there
- * are. */
+/* Imports a loop, unless it is short. A loop whose shapes change, or whose body needs the
+ * iteration's number as a constant, is unrolled if possible. A loop that ends by a condition and is
+ * short, or has results of every iteration, is unrolled first, because the number of results may
+ * then be known. */
 static kiln_status import_any_loop(kiln_importer *im, const loop *l) {
     const kiln_composer c = {.im = im};
     const bool open = l->count || l->condition;
@@ -287,7 +287,7 @@ static kiln_status import_any_loop(kiln_importer *im, const loop *l) {
     if (!may_stay) {
         kiln_status st = keep_loop(im, l, l->results && !open ? &may_stay : NULL);
         if (open || (!may_stay && !has_problems(im, &a) && !is_unsupported(st))) return st;
-        kiln_status_free(st); /* the other way tells what is wrong with it */
+        kiln_status_free(st); /* the other way reports the error */
         take_back(im, &a);
     }
     kiln_status st = unroll(im, &unrolled);
@@ -347,7 +347,7 @@ static kiln_status measure_input(const kiln_composer *c, const kiln_importer *im
     return KILN_OK;
 }
 
-/* What each iteration sees of a scanned input. */
+/* Makes each iteration's part of a scanned input. */
 static void cut_input(kiln_composer *c, const kiln_importer *im, scan *s, uint32_t index) {
     kiln_value value = kiln_import_input(im, s->carried + index);
     int64_t axis = s->axis[index];
@@ -502,8 +502,8 @@ static kiln_status scan_sample(kiln_importer *im, kiln_composer *c, scan *s, int
     return st ? st : c->st;
 }
 
-/* Dimension 0 of all operands is the batch, and dimension 1 of the scanned ones what is scanned;
- * the body sees neither. */
+/* Dimension 0 of all operands is the batch, dimension 1 of the scanned ones is scanned; the body
+ * has neither. */
 static kiln_status measure_batch(kiln_importer *im, const kiln_composer *c, scan *s,
                                  int64_t *out_batch) {
     const uint32_t operands = s->carried + s->inputs;

@@ -1,4 +1,4 @@
-/* Dimensions that a model leaves open, and the values that a caller gives them. */
+/* Open dimensions of a model, and the values that a caller gives them. */
 #include "compiler-core/frontend/onnx/proto.h"
 
 bool kiln_onnx_dim_is_open(const Onnx__TensorShapeProto__Dimension *dim) {

@@ -121,7 +121,7 @@ bool kiln_onnx_edit_floats(kiln_onnx_edit *edit, const char *name, kiln_tensor *
     kiln_status st =
         kiln_onnx_tensor(proto, &(kiln_onnx_files){0}, &budget_bytes, edit->arena, out_tensor);
     const bool good = !st;
-    kiln_status_free(st); /* the import says what is wrong with it */
+    kiln_status_free(st); /* the import reports the error */
     return good;
 }
 
@@ -161,7 +161,7 @@ char *kiln_onnx_edit_add_constant(kiln_onnx_edit *edit, const char *wanted, cons
     return kiln_onnx_edit_add_packed(edit, wanted, suffix, tensor, 0);
 }
 
-/* ---- taking a model in, and giving it back --------------------------------------------------- */
+/* ---- reading and writing a model --------------------------------------------------- */
 
 static kiln_status take_initializers(kiln_onnx_edit *edit, const kiln_onnx_files *files,
                                      uint64_t memory_bytes) {
@@ -248,7 +248,7 @@ void kiln_onnx_edit_deinit(kiln_onnx_edit *edit) {
     kiln_onnx_model_free(edit->source);
 }
 
-/* Initialisers that nothing reads go, and inputs that only allow callers to replace initialisers:
+/* Removes unread initialisers, and inputs that only let callers replace initialisers, because
  * Kiln's modules have none. */
 static void drop_unread(kiln_onnx_edit *edit) {
     kiln_map read;

@@ -82,7 +82,7 @@ kiln_status kiln_onnx_external_read(const kiln_onnx_files *files, const Onnx__Te
                         : kiln_file_open_inside(files->folder, p.location, &fd, &file_bytes),
             "external data of tensor %s", name_of(tensor));
     if (st) return st;
-    /* The size first: a small lie in the model must not cost a large allocation. */
+    /* Checks the size first: a wrong size in the model must not cause a large allocation. */
     if (file_bytes < p.offset + expected_bytes)
         st = KILN_ERROR(OUT_OF_RANGE, "external data '%s' has %zu bytes, %zu at %llu are wanted",
                         p.location, file_bytes, expected_bytes, (unsigned long long)p.offset);

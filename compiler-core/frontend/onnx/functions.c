@@ -1,4 +1,4 @@
-/* Functions that a model brings along: their bodies take the place of the nodes that call them. */
+/* Functions defined in a model: their bodies replace the nodes that call them. */
 #include <string.h>
 
 #include "compiler-core/frontend/onnx/proto.h"
@@ -29,7 +29,7 @@ static void give(void *arena, void *memory) {
     (void)memory; /* it lives as long as the graph */
 }
 
-/* A default among the fields that the definition of the format does not know; NULL: there is none.
+/* A default in the unknown fields of an older definition of the format; NULL: there is none.
  */
 static const Onnx__AttributeProto *find_default(kiln_importer *im, const Onnx__FunctionProto *f,
                                                 const char *name) {
@@ -43,7 +43,7 @@ static const Onnx__AttributeProto *find_default(kiln_importer *im, const Onnx__F
         const kiln_str bytes = {(const char *)field->data + at + 1, field->len - at - 1};
         kiln_status st = kiln_onnx_wire_check(bytes, &onnx__attribute_proto__descriptor);
         const bool good = !st;
-        kiln_status_free(st); /* such a default is none */
+        kiln_status_free(st); /* an invalid default is ignored */
         if (!good) continue;
         const Onnx__AttributeProto *a =
             onnx__attribute_proto__unpack(&allocator, bytes.size, (const uint8_t *)bytes.data);
@@ -52,7 +52,8 @@ static const Onnx__AttributeProto *find_default(kiln_importer *im, const Onnx__F
     return NULL;
 }
 
-/* What an attribute of the body refers to: under its own name; NULL: the call does not give it. */
+/* The call's attribute to which an attribute of the body refers, under the body's name; NULL: the
+ * call does not have it. */
 static Onnx__AttributeProto *referred(kiln_importer *im, const Onnx__AttributeProto *reference) {
     const Onnx__AttributeProto *found = NULL;
     const Onnx__NodeProto *call = im->call->node;
@@ -71,8 +72,7 @@ static bool is_absent(const kiln_importer *im, const char *name) {
     return *name && kiln_map_find(&im->call->absent, kiln_proto_text(name), &value);
 }
 
-/* A copy whose attributes are those of the call, and whose inputs are left out where the call
- * leaves them out. */
+/* A copy with the attributes of the call, and without the inputs that the call leaves out. */
 const Onnx__NodeProto *kiln_import_called_node(kiln_importer *im, const Onnx__NodeProto *node) {
     kiln_arena *arena = im->graph->arena;
     Onnx__NodeProto *copy = kiln_arena_copy(arena, node, sizeof *node);
@@ -92,7 +92,7 @@ const Onnx__NodeProto *kiln_import_called_node(kiln_importer *im, const Onnx__No
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-/* The body sees its inputs, and nothing of what is around the call. */
+/* The body sees only its inputs, no names outside the call. */
 static kiln_status bind_inputs(kiln_import_call *call, const kiln_map *outer, kiln_map *inner) {
     const Onnx__FunctionProto *f = call->function;
     if (call->node->n_input > f->n_input || call->node->n_output > f->n_output)

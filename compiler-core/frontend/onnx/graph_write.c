@@ -15,7 +15,7 @@
 typedef struct writer {
     kiln_graph *graph;
     kiln_arena *arena;
-    kiln_map node_name; /* those that were given */
+    kiln_map node_name; /* names used so far */
     Onnx__GraphProto out;
     KILN_VEC(Onnx__NodeProto *) node;
     KILN_VEC(Onnx__TensorProto *) initializer;
@@ -75,7 +75,7 @@ static void add_constant(writer *w, char *name, const kiln_tensor *from) {
     kiln_vec_push_in(w->arena, &w->initializer, tensor);
 }
 
-/* An attribute as the one-dimensional tensor that ONNX has in its place. */
+/* An attribute as the one-dimensional tensor that ONNX uses for it. */
 static kiln_tensor tensor_of(writer *w, const kiln_attr *a) {
     const bool real = a->kind == KILN_ATTR_FLOATS || a->kind == KILN_ATTR_FLOAT,
                list = a->kind == KILN_ATTR_FLOATS || a->kind == KILN_ATTR_INTS;
@@ -155,7 +155,7 @@ static int64_t slot_at(const slots *s, int64_t place) {
     return -1;
 }
 
-/* No other value has it: results have names of their own. */
+/* A new name: results have other names. */
 static char *constant_name(writer *w, const kiln_node_info *node, kiln_str attribute) {
     char *name = kiln_arena_printf(w->arena, "%s.%.*s", name_of(w, node->output[0]),
                                    KILN_STR_ARG(attribute));
@@ -211,7 +211,7 @@ static kiln_status write_node(writer *w, kiln_node n) {
     Onnx__NodeProto *to = KILN_ARENA_NEW(w->arena, Onnx__NodeProto);
     onnx__node_proto__init(to);
     to->op_type = copy_text(w, kiln_str_from(row->name));
-    /* Some readers of ONNX insist on one node of a name; results have names of their own. */
+    /* Some readers of ONNX require unique names of nodes; results have other names. */
     to->name = kiln_map_put(&w->node_name, from->name, 0)
                    ? copy_text(w, from->name)
                    : kiln_arena_printf(w->arena, "%s.node", name_of(w, from->output[0]));
@@ -234,8 +234,8 @@ static bool is_of_constants(const kiln_graph *graph, const kiln_node_info *node)
     return all;
 }
 
-/* Weights in another order than the file's are constants, not what nodes make of constants. What
- * takes too long to compute stays as it is. */
+/* Folds nodes on constants, such as weights in another order than the file's. Nodes that take too
+ * long to compute are kept. */
 static void fold_constants(kiln_graph *graph) {
     kiln_evaluation evaluation;
     kiln_evaluation_init(&evaluation, kiln_effort_for(graph->given_bytes));
@@ -248,7 +248,7 @@ static void fold_constants(kiln_graph *graph) {
             kiln_graph_remove_node(graph, n);
             kiln_graph_set_constant(graph, value, &known);
         }
-        kiln_status_free(st); /* too much work, as said above */
+        kiln_status_free(st); /* takes too long */
     }
     kiln_evaluation_deinit(&evaluation);
 }

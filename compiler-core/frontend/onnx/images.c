@@ -1,5 +1,5 @@
-/* Operators on images that are arithmetic on others: grids, crops, and what undoes pooling and
- * cutting into columns. */
+/* Operators on images that are composed of others: grids, crops, and the inverses of pooling and of
+ * splitting into columns. */
 #include "compiler-core/frontend/onnx/compose.h"
 #include "compiler-core/graph/op.h"
 
@@ -14,7 +14,7 @@ static kiln_value permuted(kiln_composer *c, kiln_value x, const int64_t *perm, 
     return kiln_compose_ints(c, KILN_OP_TRANSPOSE, x, "perm", perm, rank);
 }
 
-/* Input `index`: `least` to KILN_RANK_MAX extents that are known now. */
+/* Input `index`: `least` to KILN_RANK_MAX extents that are known while importing. */
 static kiln_status demand_extents(kiln_importer *im, uint32_t index, uint32_t least,
                                   kiln_shape *out_shape) {
     kiln_tensor tensor;
@@ -61,7 +61,7 @@ static int64_t product(const int64_t *item, uint32_t count) {
 
 /* ---- CenterCropPad --------------------------------------------------------------------------- */
 
-/* One dimension to `wanted` elements: as many go, or come, on both sides, the odd one at the end.
+/* Crops or pads one dimension to `wanted` elements, equally on both sides, an odd one at the end.
  */
 static kiln_value fit(kiln_composer *c, kiln_value x, uint32_t axis, int64_t wanted) {
     if (c->st) return 0;
@@ -101,7 +101,8 @@ kiln_status kiln_import_center_crop_pad(kiln_importer *im) {
 
 /* ---- AffineGrid ------------------------------------------------------------------------------ */
 
-/* Of each position of an image (the last dimension's coordinate first, then a 1): [positions][r+1].
+/* Coordinates of each position of an image (the last dimension's first, then a 1):
+ * [positions][r+1].
  */
 static kiln_status make_positions(kiln_importer *im, const kiln_shape *image, kiln_dtype dtype,
                                   bool corners, kiln_tensor *out_tensor) {
@@ -156,8 +157,8 @@ kiln_status kiln_import_affine_grid(kiln_importer *im) {
 
 /* ---- Col2Im ---------------------------------------------------------------------------------- */
 
-/* Columns are what a transposed convolution adds up whose filter `k` is 1 at the place `k` of the
- * block, and 0 elsewhere. */
+/* Columns are added up by a transposed convolution whose filter `k` is 1 at place `k` of the block,
+ * and 0 elsewhere. */
 static kiln_value unit_filters(kiln_composer *c, kiln_dtype dtype, const kiln_shape *block) {
     const int64_t count = product(block->dim, block->rank);
     kiln_shape shape = {.rank = block->rank + 2, .dim = {count, 1}};
@@ -175,7 +176,7 @@ static kiln_value unit_filters(kiln_composer *c, kiln_dtype dtype, const kiln_sh
 typedef struct columns {
     kiln_shape image, block, count; /* count: of blocks along each dimension */
     int64_t stride[KILN_RANK_MAX], dilation[KILN_RANK_MAX], pads[2 * KILN_RANK_MAX];
-    int64_t rest[KILN_RANK_MAX]; /* of the image that no block reaches */
+    int64_t rest[KILN_RANK_MAX]; /* elements of the image beyond the last block */
 } columns;
 
 static kiln_status read_columns(kiln_importer *im, columns *k) {
@@ -234,7 +235,7 @@ kiln_status kiln_import_col2im(kiln_importer *im) {
 
 /* ---- MaxUnpool ------------------------------------------------------------------------------- */
 
-/* What the pooling saw, as far as its attributes tell. */
+/* The shape of the pooling's input, as far as its attributes define it. */
 static kiln_status pooled_from(const kiln_importer *im, const kiln_shape *pooled,
                                kiln_shape *out_shape) {
     const uint32_t rank = pooled->rank - 2;
@@ -253,7 +254,7 @@ static kiln_status pooled_from(const kiln_importer *im, const kiln_shape *pooled
     return st;
 }
 
-/* Elements go where the pooling took them from; its indices count through the whole tensor. */
+/* Moves elements to their places before the pooling; its indices are into the whole tensor. */
 kiln_status kiln_import_max_unpool(kiln_importer *im) {
     kiln_composer c = {.im = im};
     const kiln_value x = kiln_import_input(im, 0), index = kiln_import_input(im, 1);
@@ -295,7 +296,7 @@ kiln_status kiln_import_max_unpool(kiln_importer *im) {
 /* ---- DeformConv ------------------------------------------------------------------------------ */
 
 /* Elements are taken from the image by a grid of positions, one for each element of the filter and
- * of the result; what is left is a convolution of one element with all of them as channels. */
+ * of the result; the rest is a convolution with one tap and all of them as channels. */
 typedef struct deform {
     kiln_composer *c;
     kiln_value x, weight, offset, bias, mask;
@@ -350,8 +351,8 @@ static kiln_status check_plane(const deform *f, kiln_value plane, int64_t each, 
                : KILN_ERROR(INVALID_ARGUMENT, "%s does not have one number for each place", what);
 }
 
-/* Where places lie without their offsets, and what makes coordinates of positions: [places][r] and
- * [places][r][results], as the grid wants them, from -1 to 1. */
+/* The positions of places without offsets, and the factors from positions to coordinates:
+ * [places][r] and [places][r][results], from -1 to 1 as the grid needs them. */
 static kiln_value grid_of(deform *f) {
     kiln_composer *c = f->c;
     const uint32_t rank = f->data.rank;

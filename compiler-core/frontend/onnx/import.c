@@ -1,7 +1,6 @@
-/* The walk over a model's graph. Nodes stand in topological order, so one pass imports them, infers
- * their shapes and can evaluate what later nodes need as values. What is not supported is
- * collected; a node that depends on such a node is still looked at, so that one run lists
- * everything. */
+/* The walk over a model's graph. Nodes are in topological order, so one pass imports them, infers
+ * their shapes and can evaluate values that later nodes need. Unsupported nodes are collected; a
+ * node that depends on such a node is still checked, so that one run lists everything. */
 #include "compiler-core/frontend/onnx/import.h"
 
 #include <string.h>
@@ -52,7 +51,7 @@ static const struct {
     {"ai.kiln", own_table, KILN_ARRAY_COUNT(own_table)},
 };
 
-/* Importers that give one node of the row's operator, with the same attributes. */
+/* Importers that emit one node of the row's operator, with the same attributes. */
 static const kiln_import_function plain_import[] = {kiln_import_node,
                                                     kiln_import_conv,
                                                     kiln_import_gemm,
@@ -82,12 +81,12 @@ const kiln_import_row *kiln_import_row_of(kiln_op op, int64_t opset) {
 
 /* ---- findings -------------------------------------------------------------------------------- */
 
-/* Whether an error is a thing of the model that is not supported: then it is listed and gone. */
+/* Whether an error means that the model is not supported: then it is listed and freed. */
 static bool is_listed(kiln_importer *im, kiln_status st, const char *of, kiln_str name) {
     if (!st || kiln_status_code(st) != KILN_UNIMPLEMENTED) return false;
     kiln_problems_add(&im->problems, "%s \"%.*s\": %s", of, KILN_STR_ARG(name),
                       kiln_status_text(st));
-    kiln_status_free(st); /* it became a line of the list */
+    kiln_status_free(st); /* its text is in the list */
     return true;
 }
 
@@ -97,7 +96,7 @@ static const char *first_output(const Onnx__NodeProto *node) {
     return "";
 }
 
-/* A node is known by its name, or by its first output when it has none. */
+/* A node's name, or its first output's name when it has none. */
 const char *kiln_import_node_name(const Onnx__NodeProto *node) {
     return node->name && *node->name ? node->name : first_output(node);
 }
@@ -106,7 +105,7 @@ void kiln_import_add_problem(kiln_importer *im, kiln_status st) {
     kiln_problems_add(&im->problems, "node \"%s\": %s (opset %lld): %s",
                       kiln_import_node_name(im->node), im->node->op_type ? im->node->op_type : "",
                       (long long)im->opset, kiln_status_text(st));
-    kiln_status_free(st); /* it became a line of the list */
+    kiln_status_free(st); /* its text is in the list */
 }
 
 /* ---- names and values ------------------------------------------------------------------------ */
@@ -150,7 +149,7 @@ static kiln_str unique_name(kiln_importer *im, const char *wanted) {
 }
 
 static kiln_str scoped_name(kiln_importer *im, const char *name) {
-    if (!*im->scope) return kiln_proto_text(name); /* the model's own names come first */
+    if (!*im->scope) return kiln_proto_text(name); /* names in the model take precedence */
     return unique_name(im,
                        kiln_arena_printf(im->graph->arena, "%s/%s", im->scope, name ? name : ""));
 }
@@ -308,7 +307,7 @@ static kiln_status check_names(kiln_importer *im) {
     return *first_output(im->node) ? KILN_OK : KILN_ERROR(INVALID_ARGUMENT, "it has no output");
 }
 
-/* Nothing can be computed from what has a length that only the run knows, not even its shape. */
+/* A value whose length is known at run time only cannot be read, not even its shape. */
 static kiln_status check_lengths(kiln_importer *im) {
     uint64_t value = 0;
     for (size_t i = 0; i < im->node->n_input; i++)
@@ -351,8 +350,7 @@ static kiln_status import_one(kiln_importer *im) {
 
 /* ---- inputs, initialisers, outputs ----------------------------------------------------------- */
 
-/* Files beside a model may be huge and cost nothing: all that is named is added up before anything
- * is read. */
+/* External files may be huge sparse files: all sizes are added up before any file is read. */
 static kiln_status check_external(const kiln_importer *im, const Onnx__GraphProto *graph) {
     const uint64_t mib = im->options->memory_mib
                              ? KILN_MIN(im->options->memory_mib, UINT64_MAX >> 20)
@@ -395,7 +393,7 @@ static kiln_status import_initializers(kiln_importer *im, const Onnx__GraphProto
     return KILN_OK;
 }
 
-/* `known`: what it is in the data that the caller has, or -1. */
+/* `known`: its extent in the caller's data, or -1. */
 static kiln_status read_dimension(const kiln_importer *im, const Onnx__ValueInfoProto *info,
                                   size_t place, int64_t known, int64_t *out_extent) {
     const Onnx__TensorShapeProto__Dimension *dim = info->type->tensor_type->shape->dim[place];
@@ -460,7 +458,7 @@ static kiln_status import_inputs(kiln_importer *im, const Onnx__GraphProto *grap
     return KILN_OK;
 }
 
-/* An output's value under the output's own name, which modules give their ports. */
+/* An output's value under the output's name, which becomes the name of the module's port. */
 static kiln_value named_output(kiln_importer *im, kiln_str name, kiln_value value) {
     kiln_graph *graph = im->graph;
     kiln_value_info *info = &graph->value.data[value];
@@ -610,7 +608,7 @@ kiln_status kiln_import_body(kiln_importer *im, const Onnx__GraphProto *body,
 
 /* ---- the model ------------------------------------------------------------------------------- */
 
-/* Names that the model gives come before those that the import makes up. */
+/* Reserves the names in the model before the import makes new ones. */
 static void reserve_names(kiln_importer *im, const Onnx__GraphProto *graph) {
     for (size_t i = 0; i < graph->n_input; i++)
         kiln_map_put(&im->taken, kiln_proto_text(graph->input[i]->name), 0);
@@ -621,7 +619,7 @@ static void reserve_names(kiln_importer *im, const Onnx__GraphProto *graph) {
             kiln_map_put(&im->taken, kiln_proto_text(graph->node[i]->output[k]), 0);
 }
 
-/* Inputs that became constants are inputs no more. */
+/* Removes inputs that became constants. */
 static void drop_bound_inputs(kiln_graph *graph) {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < graph->input.count; i++)
@@ -631,7 +629,7 @@ static void drop_bound_inputs(kiln_graph *graph) {
 }
 
 static kiln_status find_opset(kiln_importer *im, const Onnx__ModelProto *model) {
-    im->opset = 1; /* what files without an entry mean */
+    im->opset = 1; /* the default of files without an entry */
     for (size_t i = 0; i < model->n_opset_import; i++) {
         const char *domain = model->opset_import[i]->domain;
         if (!domain || !*domain || strcmp(domain, "ai.onnx") == 0)

@@ -1,10 +1,10 @@
-/* Linear algebra that is no product: determinants. */
+/* Linear algebra other than products: determinants. */
 #include "compiler-core/frontend/onnx/compose.h"
 
 /* ---- Det ------------------------------------------------------------------------------------- */
 
 /* Elimination with the largest element of each column as its pivot: an iteration for each column,
- * of [batch] matrices at once. Rows above the current one are read no more. */
+ * of [batch] matrices at once. Rows above the current one are not read any more. */
 typedef struct elimination {
     kiln_value rows;       /* 0, 1, ... */
     kiln_value zero, none; /* none: -1, below any size */
@@ -22,14 +22,15 @@ static kiln_value pivot_row(kiln_composer *c, const elimination *e, kiln_value c
     return row;
 }
 
-/* What is left of each matrix once the pivot's row and row `number` changed places. */
+/* Each matrix after the pivot's row and row `number` are swapped, and the pivot's column is
+ * eliminated. */
 static kiln_value eliminated(kiln_composer *c, const elimination *e, kiln_value matrix,
                              kiln_value column, kiln_value is_pivot, kiln_value upper,
                              kiln_value row, kiln_value number) {
     const kiln_value pivot = kiln_compose_unsqueeze(c, kiln_compose_gather(c, upper, number, 1), 1),
                      own = kiln_compose_unsqueeze(c, kiln_compose_gather(c, row, number, 1), 1);
     const kiln_value lower = kiln_compose_where(c, is_pivot, own, column);
-    /* A column of zeros: there is nothing to take off, and the determinant is 0. */
+    /* A column of zeros: nothing to subtract, and the determinant is 0. */
     const kiln_value used = kiln_compose_where(
         c, kiln_compose_binary(c, KILN_OP_EQUAL, pivot, e->zero), e->none, pivot);
     const kiln_value factor =

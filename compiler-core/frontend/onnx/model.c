@@ -1,4 +1,4 @@
-/* Files and bytes to ModelProto, and what can be told of a model without importing it. */
+/* Files and bytes to ModelProto, and properties of a model without importing it. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -40,8 +40,7 @@ void kiln_onnx_model_free(Onnx__ModelProto *model) {
     if (model) onnx__model_proto__free_unpacked(model, kiln_onnx_allocator);
 }
 
-/* protobuf has no mark of its own: the first byte is the tag of a field of ModelProto, or it is
- * none. */
+/* protobuf has no magic number: the first byte must be the tag of a field of ModelProto. */
 bool kiln_onnx_probe(kiln_str bytes) {
     if (!bytes.size) return false;
     const uint8_t tag = (uint8_t)bytes.data[0];
@@ -104,7 +103,8 @@ typedef struct file {
     kiln_mapping bytes;
 } file;
 
-/* What goes home: this, then for each input and output its dtype, the size of its name, the name.
+/* The result for the parent: this head, then for each input and output its dtype, the size of its
+ * name, the name.
  */
 typedef struct ports_head {
     uint32_t node_count, input_count, output_count;
@@ -137,7 +137,7 @@ static kiln_status list_caged(void *context, kiln_arena *arena, kiln_cage_result
     return KILN_OK;
 }
 
-/* Cuts `size` bytes off the front of `rest`; false: there are not so many. */
+/* Cuts `size` bytes off the front of `rest`; false: there are fewer. */
 static bool cut(kiln_str *rest, void *out, size_t size) {
     if (rest->size < size) return false;
     memcpy(out, rest->data, size);

@@ -1,4 +1,4 @@
-/* TfIdfVectorizer on integers: how often each n-gram of a list stands in a row. */
+/* TfIdfVectorizer on integers: how often each n-gram of a list occurs in a row. */
 #include "compiler-core/frontend/onnx/compose.h"
 #include "compiler-core/graph/op.h"
 
@@ -12,8 +12,8 @@ typedef struct ngrams {
     const Onnx__AttributeProto *pool, *start, *place; /* start: of each length in the pool */
 } ngrams;
 
-/* How often each of `count` n-grams at `from` of the pool is there, with `step` from one item to
- * the next: [rows][count]. */
+/* How often each of `count` n-grams at `from` of the pool occurs, with distance `step` between
+ * items: [rows][count]. */
 static kiln_value matches(const ngrams *g, int64_t from, int64_t count, int64_t length,
                           int64_t step) {
     static const int64_t last = 2, positions = 1;
@@ -48,8 +48,8 @@ static kiln_value count_length(const ngrams *g, int64_t from, int64_t count, int
     return sum ? sum : kiln_compose_filled(g->c, KILN_F32, &shape, 0);
 }
 
-/* Counts of all n-grams, in the order of the pool, and a 0 behind them; those whose length is not
- * asked for are 0. */
+/* Counts of all n-grams, in the order of the pool, and a 0 behind them; those of other lengths are
+ * 0. */
 static kiln_value count_all(kiln_importer *im, const ngrams *g) {
     const int64_t least = kiln_import_int(im, "min_gram_length", 1),
                   most = kiln_import_int(im, "max_gram_length", 1);

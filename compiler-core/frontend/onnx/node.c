@@ -14,7 +14,7 @@ const Onnx__AttributeProto *kiln_import_attribute(const kiln_importer *im, const
     return NULL;
 }
 
-/* Old files leave the type out; it is what is there. */
+/* Old files leave the type out; it follows from the field that is set. */
 static Onnx__AttributeProto__AttributeType attribute_type(const Onnx__AttributeProto *a) {
     if (a->has_type && a->type != ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__UNDEFINED) return a->type;
     if (a->has_f) return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT;
@@ -119,7 +119,7 @@ static kiln_status check_required(const kiln_importer *im, kiln_str word) {
     return KILN_OK;
 }
 
-/* "axis=1", unless the node says otherwise. */
+/* "axis=1", unless the node has the attribute. */
 static kiln_status set_preset(kiln_importer *im, kiln_str word, kiln_node node, kiln_op op) {
     kiln_str value = word, name = kiln_str_cut(&value, '=');
     kiln_attr attr;
@@ -132,7 +132,7 @@ static kiln_status set_preset(kiln_importer *im, kiln_str word, kiln_node node, 
     return KILN_OK;
 }
 
-/* What an attribute of the node is to the import. */
+/* Use of a node's attribute in the import. */
 typedef enum attribute_use { USE_ATTRIBUTE, USE_NOTHING, USE_INPUT } attribute_use;
 
 static attribute_use use_of(const kiln_import_row *row, kiln_str name) {
@@ -162,7 +162,7 @@ static bool becomes_attribute(const kiln_import_row *row, uint32_t index) {
     return false;
 }
 
-/* Attributes of the node, checked against ops.def one by one so that all that is wrong is listed.
+/* Attributes of the node, checked against ops.def one by one so that all errors are listed.
  */
 static kiln_status set_attributes(kiln_importer *im, const kiln_import_row *row, kiln_node node) {
     for (size_t i = 0; i < im->node->n_attribute; i++) {

@@ -1,5 +1,5 @@
-/* A model of an older operator set becomes one of a newer set: nodes whose meaning or form has
- * changed in between are written anew, all others mean in the new set what they meant.
+/* Converts a model of an older operator set to a newer set: nodes whose meaning or form has changed
+ * are rewritten, all others have the same meaning in the new set.
  *
  * Rows are in the order of their sets, so a node passes through all that apply to it. */
 #include <math.h>
@@ -8,14 +8,14 @@
 #include "base/macros.h"
 #include "compiler-core/frontend/onnx/edit.h"
 
-#define OPSET_OLDEST 7 /* before it operators of two operands broadcast in another way */
+#define OPSET_OLDEST 7 /* before this set binary operators broadcast in another way */
 
 typedef struct raiser {
     kiln_onnx_edit *edit;
     KILN_VEC(Onnx__NodeProto *) node; /* so far */
 } raiser;
 
-/* Gives out the nodes that mean in the row's set what `node`, a copy, meant before. */
+/* Emits nodes of the row's set with the old meaning of `node`, a copy. */
 typedef kiln_status (*raise_function)(raiser *r, Onnx__NodeProto *node);
 
 /* ---- attributes that become inputs ----------------------------------------------------------- */
@@ -24,7 +24,7 @@ static void give_out(raiser *r, Onnx__NodeProto *node) {
     kiln_vec_push_in(r->edit->arena, &r->node, node);
 }
 
-/* Takes an attribute off a node; NULL: it has none of that name. */
+/* Removes an attribute from a node; NULL: it has none with that name. */
 static const Onnx__AttributeProto *take(raiser *r, Onnx__NodeProto *node, const char *name) {
     Onnx__AttributeProto **kept =
         KILN_ARENA_ARRAY(r->edit->arena, Onnx__AttributeProto *, node->n_attribute);
@@ -42,7 +42,7 @@ static const Onnx__AttributeProto *take(raiser *r, Onnx__NodeProto *node, const 
     return found;
 }
 
-/* `input` becomes input `index`, and what lies between is left out. */
+/* Sets input `index` to `input`; new inputs before it are left out. */
 static void set_input(raiser *r, Onnx__NodeProto *node, size_t index, char *input) {
     const size_t count = KILN_MAX(node->n_input, index + 1);
     char **list = KILN_ARENA_ARRAY(r->edit->arena, char *, count);
@@ -90,7 +90,7 @@ static void rename_op(raiser *r, Onnx__NodeProto *node, const char *op) {
     node->op_type = kiln_str_dup(r->edit->arena, kiln_str_from(op));
 }
 
-/* ---- what changed ---------------------------------------------------------------------------- */
+/* ---- changes ---------------------------------------------------------------------------- */
 
 static kiln_status raise_norm(raiser *r, Onnx__NodeProto *node) {
     const Onnx__AttributeProto *spatial = take(r, node, "spatial");
@@ -184,7 +184,7 @@ static kiln_status raise_equal_split(raiser *r, Onnx__NodeProto *node) {
     return KILN_OK;
 }
 
-/* Over all dimensions from `axis` on: of the matrix that these and the others make. */
+/* Softmax over all dimensions from `axis` on, as one dimension of a matrix. */
 static kiln_status raise_softmax(raiser *r, Onnx__NodeProto *node) {
     kiln_onnx_edit *edit = r->edit;
     const int64_t axis = kiln_onnx_node_int(node, "axis", 1);
@@ -252,7 +252,7 @@ static bool applies(size_t row, int64_t from, int64_t to, const Onnx__NodeProto 
            kiln_onnx_node_is(node, row_table[row].op);
 }
 
-/* Bodies of loops and branches have nodes of the same set, which are not rewritten. */
+/* Nodes in bodies of loops and branches cannot be rewritten. */
 static kiln_status check_bodies(const Onnx__NodeProto *node, int64_t from, int64_t to);
 
 static kiln_status check_body(const Onnx__GraphProto *body, int64_t from, int64_t to) {
@@ -276,7 +276,7 @@ static kiln_status check_bodies(const Onnx__NodeProto *node, int64_t from, int64
     return st;
 }
 
-/* One row over all nodes. */
+/* Applies one row to all nodes. */
 static kiln_status apply_row(kiln_onnx_edit *edit, size_t row, int64_t from, int64_t to) {
     raiser r = {.edit = edit};
     for (uint32_t i = 0; i < edit->node.count; i++) {
@@ -296,7 +296,7 @@ static kiln_status apply_row(kiln_onnx_edit *edit, size_t row, int64_t from, int
     return KILN_OK;
 }
 
-/* The first version of the file format that has what the set has. */
+/* The first version of the file format that supports the set. */
 static int64_t ir_version_of(int64_t opset) { return opset >= 25 ? 13 : opset >= 21 ? 10 : 4; }
 
 kiln_status kiln_onnx_raise_opset(kiln_onnx_edit *edit, int64_t to) {

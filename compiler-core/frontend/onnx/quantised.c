@@ -1,5 +1,5 @@
-/* Convolutions and products of quantised tensors, in integers: exact, where the same arithmetic on
- * the numbers that they stand for is rounded in an order of its own.
+/* Convolutions and products of quantised tensors, in integers: exact, while the same arithmetic on
+ * real numbers would be rounded.
  *
  *     sum of (x - zero_x) * scale_x * (w - zero_w) * scale_w  =  scale_x * scale_w * (an integer
  * sum)
@@ -13,7 +13,7 @@
 #include "compiler-core/graph/op.h"
 #include "compiler-core/ops/rules.h"
 
-/* A tensor of 8-bit integers and what they stand for. */
+/* A tensor of 8-bit integers with its scale and zero point. */
 typedef struct quantised {
     kiln_value data, zero; /* zero: 0 when all zero points are 0 */
     kiln_tensor scale;     /* one element, or one per index of dimension `axis` */
@@ -56,7 +56,7 @@ static bool describe_dequantised(const kiln_graph *graph, kiln_value value, quan
 
 /* ---- one quantisation ------------------------------------------------------------------------ */
 
-/* An attribute that names a type; false: it is not given, or 0. */
+/* Reads an attribute that names a type, if it is given and not 0. */
 static kiln_status read_type(const kiln_importer *im, const char *name, bool *out_given,
                              kiln_dtype *out_dtype, uint32_t *out_bits) {
     const int64_t number = kiln_import_int(im, name, 0);
@@ -67,7 +67,7 @@ static kiln_status read_type(const kiln_importer *im, const char *name, bool *ou
     return KILN_OK;
 }
 
-/* Zero points of a type that only an attribute names. */
+/* Zero points of a type that is given by an attribute alone. */
 static kiln_value make_zeros(kiln_importer *im, kiln_dtype dtype) {
     const kiln_value_info *scale = &im->graph->value.data[kiln_import_input(im, 1)];
     const kiln_tensor zeros = kiln_tensor_create(im->graph->arena, dtype, &scale->shape);
@@ -75,7 +75,7 @@ static kiln_value make_zeros(kiln_importer *im, kiln_dtype dtype) {
 }
 
 /* The result's type is that of the zero point, or `output_dtype`, or u8. `bits` is an attribute of
- * ours, not of ONNX. */
+ * Kiln, not of ONNX. */
 kiln_status kiln_import_quantize_linear(kiln_importer *im) {
     kiln_value input[] = {kiln_import_input(im, 0), kiln_import_input(im, 1),
                           kiln_import_input(im, 2)};
@@ -145,8 +145,8 @@ static kiln_tensor product_of_scales(const kiln_importer *im, const quantised *x
     return product;
 }
 
-/* A vector by output channel to the shape that meets a result of `rank` dimensions whose channels
- * are `axis`. */
+/* Reshapes a vector over output channels to broadcast to a result of `rank` dimensions whose
+ * channels are `axis`. */
 static kiln_value along(kiln_composer *c, kiln_value vector, uint32_t rank, uint32_t axis) {
     if (c->st || kiln_compose_shape(c, vector)->rank != 1) return vector;
     kiln_shape shape = {.rank = rank - axis, .dim = {kiln_compose_shape(c, vector)->dim[0]}};
@@ -154,7 +154,7 @@ static kiln_value along(kiln_composer *c, kiln_value vector, uint32_t rank, uint
     return kiln_compose_reshape(c, vector, &shape);
 }
 
-/* Bias that was quantised with the sums' own scale belongs to the sums. */
+/* A bias that was quantised with the scale of the sums is added to the sums. */
 static kiln_value integer_bias(const kiln_graph *graph, kiln_value bias, const kiln_tensor *scale) {
     kiln_node producer = bias ? graph->value.data[bias].producer : 0;
     const kiln_node_info *node = &graph->node.data[producer];
@@ -191,7 +191,7 @@ static kiln_value plus_bias(kiln_composer *c, kiln_value value, kiln_value bias,
     return kiln_compose_binary(c, KILN_OP_ADD, value, along(c, bias, rank, axis));
 }
 
-/* The operator on integers. Convolutions take the ONNX node's own attributes. */
+/* The operator on integers. Convolutions get the ONNX node's attributes. */
 static kiln_value convolve(kiln_composer *c, const quantised *x, const quantised *w) {
     const kiln_import_row row = {"", 0, KILN_OP_CONV_INTEGER, NULL, ""};
     kiln_value operand[] = {x->data, w->data, x->zero, w->zero}, sums = 0;
@@ -287,7 +287,7 @@ static kiln_status find_linear_operands(const kiln_importer *im, uint32_t channe
                       "first operand");
 }
 
-/* Scales and zero points of the backend's cases arrive as inputs. */
+/* In ONNX's backend tests scales and zero points are inputs. */
 static kiln_status demand_scales(kiln_importer *im) {
     static const uint32_t index[] = {1, 2, 4, 5};
     kiln_status st = KILN_OK;
@@ -315,7 +315,7 @@ static kiln_status import_qlinear(kiln_importer *im, bool conv) {
 }
 
 /* A product and its bias, of integers in units of the sums, with the scale and zero point of the
- * result; without these it is one of floats. */
+ * result; without these the result is in floats. */
 kiln_status kiln_import_qgemm(kiln_importer *im) {
     quantised x, w;
     static const int64_t swap[] = {1, 0};

@@ -12,7 +12,7 @@
 #include "compiler-core/frontend/onnx/import.h"
 #include "compiler-core/graph/graph_codec.h"
 
-/* What comes home: this, the graph, the model, the summary. */
+/* The child's result: this head, the graph, the model, the summary. */
 typedef struct head {
     uint64_t graph_bytes, model_bytes, summary_bytes;
     char padding[KILN_GRAPH_DATA_ALIGNMENT - 3 * sizeof(uint64_t)];
@@ -21,14 +21,14 @@ typedef struct head {
 typedef struct job {
     const char *path;
     kiln_str bytes; /* of the model */
-    char *folder;   /* NULL: it has no files beside it */
+    char *folder;   /* NULL: it has no external files */
     const kiln_quantize_options *options;
     bool uncaged;
-    const kiln_quantize_plan *plan;   /* writing: as the caller has it */
+    const kiln_quantize_plan *plan;   /* writing: the caller's plan */
     const kiln_quantize_found *found; /* writing */
 } job;
 
-/* ---- what is observed, as bytes -------------------------------------------------------------- */
+/* ---- observed values, as bytes -------------------------------------------------------------- */
 
 static void code_plan(kiln_mpack_coder *m, kiln_arena *arena, kiln_quantize_plan *plan) {
     const bool reads = !m->out;
@@ -83,7 +83,7 @@ kiln_quantization *kiln_quantize_choose(const kiln_quantize_plan *plan, const ki
     return group;
 }
 
-/* The parts of a result. */
+/* Writes the parts of a result. */
 static kiln_cage_result give(const kiln_graph *graph, kiln_str model, kiln_str summary,
                              kiln_arena *arena) {
     const kiln_graph_bytes encoded = kiln_graph_encode(graph, arena);
@@ -98,7 +98,7 @@ static kiln_cage_result give(const kiln_graph *graph, kiln_str model, kiln_str s
     return (kiln_cage_result){encoded.part_count + 3, part};
 }
 
-/* The same from a mapping. */
+/* Reads them from a mapping. */
 static kiln_status take(const kiln_mapping *bytes, kiln_str *out_graph, kiln_str *out_model,
                         kiln_str *out_summary) {
     head begin;
@@ -171,7 +171,7 @@ static kiln_status prepare(const job *j, kiln_onnx_edit *edit, kiln_cage_result 
     return st ? st : m.st;
 }
 
-/* The bytes of an ONNX model: the file's own, or of what a file of another kind computes. */
+/* The bytes of an ONNX model: the file's, or of the model converted from a file of another kind. */
 static kiln_status as_onnx(const job *j, kiln_arena *arena, kiln_str *out_bytes) {
     const kiln_import_options options = import_options(j);
     const char *kind = kiln_import_kind(j->bytes);
@@ -234,7 +234,7 @@ static kiln_status write_caged(void *context, kiln_arena *arena, kiln_cage_resul
     return kiln_status_note(st, "%s", j->path);
 }
 
-/* ---- without a process of its own ------------------------------------------------------------ */
+/* ---- in this process ------------------------------------------------------------ */
 
 static kiln_status quantize_expected(kiln_onnx_edit *edit, const kiln_quantize_options *options,
                                      void (*expect)(void *context, kiln_str name,

@@ -1,5 +1,5 @@
-/* Batch normalisations, folded into the convolutions before them: on the file's own model, as the
- * pass fold-scale does it on graphs. */
+/* Folds batch normalisations into the convolutions before them: on the file's model, like the pass
+ * fold-scale on graphs. */
 #include <math.h>
 #include <string.h>
 
@@ -43,7 +43,7 @@ static void scale_channels(const norm *n, kiln_tensor *weights, kiln_tensor *bia
     }
 }
 
-/* False: they are not what can be folded. */
+/* False: they cannot be folded. */
 static bool fold(kiln_onnx_edit *edit, uint32_t conv, const Onnx__NodeProto *normalisation) {
     const Onnx__NodeProto *node = edit->node.data[conv];
     const char *weights_name = kiln_onnx_node_input(node, 1),
@@ -78,7 +78,8 @@ static uint32_t find_conv(const kiln_onnx_edit *edit, const kiln_sites *sites,
     const kiln_site_value *value = &sites->value.data[x];
     if (value->producer == KILN_SITE_NONE || value->readers != 1 || value->pinned)
         return KILN_SITE_NONE;
-    const Onnx__NodeProto *producer = edit->node.data[value->producer]; /* NULL: was folded */
+    const Onnx__NodeProto *producer = edit->node.data[value->producer]; /* NULL: the node was
+                                                                         * folded */
     return producer && kiln_onnx_node_is(producer, "Conv") ? value->producer : KILN_SITE_NONE;
 }
 

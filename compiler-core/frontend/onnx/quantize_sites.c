@@ -1,4 +1,4 @@
-/* Which nodes of a model compute on bytes, and which values are bytes for that. */
+/* Chooses the nodes of a model that compute on bytes, and the values that become bytes. */
 #include <string.h>
 
 #include "base/macros.h"
@@ -13,7 +13,7 @@ static const struct {
 #undef X
 };
 
-/* ---- what can be quantised ------------------------------------------------------------------- */
+/* ---- checks ------------------------------------------------------------------- */
 
 #define OPSET_MIN 10      /* QuantizeLinear */
 #define OPSET_CHANNELS 13 /* a scale per channel */
@@ -105,14 +105,15 @@ static uint32_t count_values(const kiln_sites *sites, const Onnx__NodeProto *nod
     return count;
 }
 
-/* Inputs whose elements a node computes on, as far as they are quantised: the first so many. */
+/* The number of leading inputs that a node reads as quantised data. */
 static size_t data_inputs(const kiln_site_node *site, const Onnx__NodeProto *node) {
     bool all = site->kind == KILN_QUANTIZE_KIND_OWN || site->kind == KILN_QUANTIZE_KIND_MERGE ||
                site->kind == KILN_QUANTIZE_KIND_FOLLOW;
     return all ? node->n_input : 1;
 }
 
-/* Constant weights that a node's input is multiplied by, in the ways that integer sums have. */
+/* Whether the node multiplies its input by constant weights, in a form that integer sums
+ * support. */
 static bool has_weights(const kiln_onnx_edit *edit, const kiln_sites *sites,
                         const Onnx__NodeProto *node) {
     kiln_shape shape;
@@ -139,7 +140,7 @@ static kiln_quantize_kind kind_of(const kiln_onnx_edit *edit, const kiln_sites *
     case KILN_QUANTIZE_KIND_NONE: return kind;
     case KILN_QUANTIZE_KIND_WEIGHTS:
         return has_weights(edit, sites, node) ? kind : KILN_QUANTIZE_KIND_NONE;
-    case KILN_QUANTIZE_KIND_OWN: /* one that adds a constant follows */
+    case KILN_QUANTIZE_KIND_OWN: /* an operator with a constant operand is of kind FOLLOW */
         if (values == node->n_input) return kind;
         return values == 1 ? KILN_QUANTIZE_KIND_FOLLOW : KILN_QUANTIZE_KIND_NONE;
     case KILN_QUANTIZE_KIND_MOVE:
@@ -151,14 +152,15 @@ static kiln_quantize_kind kind_of(const kiln_onnx_edit *edit, const kiln_sites *
     return KILN_QUANTIZE_KIND_NONE;
 }
 
-/* ---- what computes on bytes ------------------------------------------------------------------ */
+/* ---- nodes that compute on bytes
+ * ------------------------------------------------------------------ */
 
 static kiln_site_value *value_at(const kiln_sites *sites, const char *name) {
     const uint32_t v = kiln_sites_find(sites, name);
     return v == KILN_SITE_NONE ? NULL : &sites->value.data[v];
 }
 
-/* From readers to producers: what would be read as bytes. */
+/* From readers to producers: marks values that would be read as bytes. */
 static void find_wanted(kiln_sites *sites, const kiln_onnx_edit *edit) {
     for (uint32_t i = edit->node.count; i-- > 0;) {
         const Onnx__NodeProto *node = edit->node.data[i];
@@ -173,7 +175,7 @@ static void find_wanted(kiln_sites *sites, const kiln_onnx_edit *edit) {
     }
 }
 
-/* From producers to readers: a node between floats stays one of floats. */
+/* From producers to readers: a node between floats stays in floats. */
 static void find_reachable(kiln_sites *sites, const kiln_onnx_edit *edit) {
     for (uint32_t v = 0; v < sites->value.count; v++)
         sites->value.data[v].reachable = sites->value.data[v].floats;
@@ -194,8 +196,8 @@ static void find_reachable(kiln_sites *sites, const kiln_onnx_edit *edit) {
     }
 }
 
-/* Scales are powers of two, so the other operand's bytes can be shifted to the sums' unit: one
- * rounding less. The later of two layers, whose result nobody else reads. */
+/* With scales that are powers of two the other operand's bytes can be shifted to the sums' unit,
+ * which saves a rounding. Chooses the later of two layers whose result has no other reader. */
 static void find_sums(kiln_sites *sites, const kiln_onnx_edit *edit) {
     for (uint32_t i = 0; i < edit->node.count; i++) {
         const Onnx__NodeProto *node = edit->node.data[i];
@@ -248,7 +250,7 @@ static void join(kiln_sites *sites, const char *a, const char *b) {
     sites->value.data[x].group = sites->value.data[y].group = first;
 }
 
-/* What only moves bytes keeps their scale. */
+/* Nodes that only move bytes keep their scale. */
 static void find_groups(kiln_sites *sites, const kiln_onnx_edit *edit) {
     for (uint32_t i = 0; i < edit->node.count; i++) {
         const Onnx__NodeProto *node = edit->node.data[i];
@@ -262,9 +264,10 @@ static void find_groups(kiln_sites *sites, const kiln_onnx_edit *edit) {
         sites->value.data[v].group = group_of(sites, v);
 }
 
-/* ---- what computes on fewer bits ------------------------------------------------------------- */
+/* ---- nodes that compute on fewer bits
+ * ------------------------------------------------------------- */
 
-/* A sum of a window of one channel is too short for that. */
+/* A sum over a window of one channel is too short for few bits. */
 static bool is_depthwise(const kiln_onnx_edit *edit, const Onnx__NodeProto *node) {
     kiln_shape shape;
     return kiln_onnx_node_is(node, "Conv") &&
@@ -308,8 +311,8 @@ static void find_few(kiln_sites *sites, const kiln_onnx_edit *edit) {
     }
 }
 
-/* A group has as many bits as the one of its readers that wants most; a reader that wants fewer
- * gets the value quantised once more. */
+/* A group has the maximum of its readers' bits; a reader with fewer bits gets the value quantised
+ * once more. */
 static void find_bits(kiln_sites *sites, const kiln_onnx_edit *edit) {
     bool *wide = KILN_ARENA_ARRAY(edit->arena, bool, sites->value.count),
          *few = KILN_ARENA_ARRAY(edit->arena, bool, sites->value.count);
@@ -358,7 +361,7 @@ void kiln_sites_deinit(kiln_sites *sites) { kiln_map_deinit(&sites->by_name); }
 /* The value behind a node and the operators that follow it. */
 static uint32_t result_of(const kiln_sites *sites, const kiln_onnx_edit *edit, uint32_t node) {
     uint32_t v = kiln_sites_find(sites, edit->node.data[node]->output[0]);
-    for (uint32_t i = 0; i < edit->node.count; i++) { /* no chain is longer */
+    for (uint32_t i = 0; i < edit->node.count; i++) { /* upper bound of the chain's length */
         const kiln_site_value *value = &sites->value.data[v];
         if (value->quantised || value->pinned || value->readers != 1 ||
             sites->node[value->last_reader].kind != KILN_QUANTIZE_KIND_FOLLOW)

@@ -1,5 +1,5 @@
-/* QuantizeLinear and DequantizeLinear into a model: activations as bytes or fewer bits, weights as
- * signed integers around 0, biases in units of the sums. */
+/* Inserts QuantizeLinear and DequantizeLinear into a model: activations as bytes or fewer bits,
+ * weights as signed integers around 0, biases in units of the sums. */
 #include <math.h>
 #include <string.h>
 
@@ -14,12 +14,12 @@ typedef struct writer {
     const kiln_quantize_found *found;
     const kiln_quantize_options *options;
     uint32_t *observed; /* [values] their index, or NONE */
-    char **integers;    /* [values] what a value is quantised to; NULL: it is not */
-    char **read_as;     /* [values] what readers of a quantised value read; NULL: its own name */
-    char **read_as_few; /* [values] those of them that compute on fewer bits; NULL: the same */
-    float
-        *unit; /* [values] each of its elements is a multiple of that power of two; 0: not known */
-    bool *dropped; /* [nodes] clamps that cutting to bytes does */
+    char **integers;    /* [values] name of a value's integers; NULL: not quantised */
+    char **read_as;     /* [values] name that readers of a quantised value read; NULL: its own */
+    char **read_as_few; /* [values] the same for readers that compute on fewer bits; NULL: the same
+                         * name */
+    float *unit;        /* [values] power of two of which all elements are multiples; 0: unknown */
+    bool *dropped;      /* [nodes] clamps that the conversion to bytes implies */
     KILN_VEC(Onnx__NodeProto *) node;
 } writer;
 
@@ -31,7 +31,7 @@ static kiln_quantization quantization_at(const writer *w, uint32_t value) {
     return w->found->group[w->plan->observed[w->observed[value]].group];
 }
 
-/* Of `value` where a layer reads it that may compute on fewer bits. */
+/* The quantisation of `value` for a layer, which may compute on fewer bits. */
 static kiln_quantization quantization_for(const writer *w, uint32_t value, bool few) {
     const uint32_t group = w->plan->observed[w->observed[value]].few_group;
     return few && group != KILN_GROUP_NONE ? w->found->group[group] : quantization_at(w, value);
@@ -43,12 +43,12 @@ static char *add_float(kiln_onnx_edit *edit, const char *name, const char *suffi
     return kiln_onnx_edit_add_constant(edit, name, suffix, &tensor);
 }
 
-/* Bits that a file has integers of: ONNX has none of one bit. */
+/* Bits of the integers in a file: ONNX has none of one bit. */
 static uint32_t packed_bits(uint32_t bits) { return bits == 8 ? 0 : KILN_MAX(bits, 2); }
 
 /* ---- activations ----------------------------------------------------------------------------- */
 
-/* Numbers of one bit are cut to it before they become integers of two. */
+/* Numbers of one bit are clamped before they become integers of two bits. */
 static char *emit_cut(writer *w, const char *name, const char *source, kiln_quantization q) {
     kiln_onnx_edit *edit = w->edit;
     char *cut = kiln_onnx_edit_name(edit, name, "_cut");
@@ -59,7 +59,7 @@ static char *emit_cut(writer *w, const char *name, const char *source, kiln_quan
     return cut;
 }
 
-/* What stands for a value. */
+/* The quantised form of a value. */
 typedef struct pair {
     char *integers, *zero_point, *numbers; /* the last: what readers get */
 } pair;
@@ -88,8 +88,8 @@ static pair emit_pair(writer *w, const char *name, const char *source, kiln_quan
     return made;
 }
 
-/* Bytes once more, to fewer bits. They are dequantised in units of the larger step, by a node that
- * nobody else reads: so the conversion is from integers to integers, and no floats are stored. */
+/* Quantises bytes once more, to fewer bits. They are dequantised in units of the larger step, by a
+ * separate node: so the conversion is from integers to integers, and no floats are stored. */
 static char *emit_fewer(writer *w, const char *name, const pair *bytes, float scale,
                         kiln_quantization q) {
     kiln_onnx_edit *edit = w->edit;
@@ -101,8 +101,8 @@ static char *emit_fewer(writer *w, const char *name, const pair *bytes, float sc
     return emit_pair(w, few, units, q, 1).numbers;
 }
 
-/* Multiples of a unit and half a one: none of them lies in the middle of two steps, so that any way
- * of rounding to the nearest is (x + step / 2) >> shift of integers
+/* Multiples of a unit plus half a unit: none of them lies in the middle of two steps, so that every
+ * rounding to nearest equals (x + step / 2) >> shift of integers
  * (docs/decisions/0131-requantisation-by-shifts.md). */
 static const char *emit_half(writer *w, const char *name, const char *source, float unit) {
     kiln_onnx_edit *edit = w->edit;
@@ -113,7 +113,7 @@ static const char *emit_half(writer *w, const char *name, const char *source, fl
     return sum;
 }
 
-/* `source` is `value` or what it was before a clamp that is dropped. */
+/* `source` is `value`, or the operand of a dropped clamp that makes `value`. */
 static void emit_pairs(writer *w, uint32_t value, const char *source) {
     const char *name = w->sites->value.data[value].name;
     const uint32_t few = w->plan->observed[w->observed[value]].few_group;
@@ -127,7 +127,7 @@ static void emit_pairs(writer *w, uint32_t value, const char *source) {
         w->read_as_few[value] = emit_fewer(w, name, &bytes, q.scale, w->found->group[few]);
 }
 
-/* Limits of Relu and Clip, whose second form has them as inputs. False: they are not known. */
+/* Limits of Relu and Clip, whose newer form has them as inputs. False: they are unknown. */
 static bool clamp_limits(kiln_onnx_edit *edit, const Onnx__NodeProto *node, double *low,
                          double *high) {
     if (kiln_onnx_node_is(node, "Relu")) {
@@ -149,8 +149,8 @@ static bool clamp_limits(kiln_onnx_edit *edit, const Onnx__NodeProto *node, doub
     return true;
 }
 
-/* Whether cutting to bytes keeps within the limits of the clamp that makes `value`, so that the
- * clamp need not be there. */
+/* Whether the conversion to bytes implies the clamp that makes `value`, so that the clamp can be
+ * dropped. */
 static bool is_cut_anyway(const writer *w, uint32_t value) {
     const kiln_site_value *v = &w->sites->value.data[value];
     if (v->producer == KILN_SITE_NONE || v->pinned) return false;
@@ -167,7 +167,7 @@ static bool is_cut_anyway(const writer *w, uint32_t value) {
 
 /* ---- weights --------------------------------------------------------------------------------- */
 
-/* How elements of weights belong to channels of the result and of the input. */
+/* The channels of the result and of the input of each weight. */
 typedef struct weights {
     kiln_tensor data;
     uint32_t axis;           /* of the result's channels */
@@ -231,8 +231,8 @@ static float *find_scales(const writer *w, const weights *x, const kiln_tensor *
     return scale;
 }
 
-/* What rounding the weights takes from the mean of each channel of the result is added to the bias
- * (Nagel et al. 2019, section 4.2; the input's means are measured). */
+/* The change of each result channel's mean by the rounding of weights is added to the bias (Nagel
+ * et al. 2019, section 4.2; the input's means are measured). */
 static void correct_bias(const weights *x, const int8_t *byte, const float *scale,
                          const double *mean, uint32_t mean_count, double *bias) {
     const int64_t groups = x->channels / x->group;
@@ -277,7 +277,7 @@ static float *find_levels(const writer *w, const weights *x, int8_t *level) {
     return scale;
 }
 
-/* DequantizeLinear of constant integers; returns what it makes. */
+/* DequantizeLinear of constant integers; returns its result. */
 static char *emit_weights(writer *w, const char *name, const weights *x, int8_t *byte,
                           float *scale) {
     kiln_onnx_edit *edit = w->edit;
@@ -317,7 +317,7 @@ static char *emit_bias(writer *w, const char *name, const weights *x, const doub
     return made;
 }
 
-/* One unit of sums of few bits is too coarse for a bias, which stays in floats. */
+/* With few bits the unit of the sums is too coarse for a bias, which stays in floats. */
 static char *add_bias(const writer *w, const char *name, const weights *x, const double *bias) {
     const kiln_shape shape = {1, {x->channels}};
     kiln_tensor tensor = kiln_tensor_create(w->edit->arena, KILN_F32, &shape);
@@ -360,14 +360,14 @@ static float quantize_weights(writer *w, Onnx__NodeProto *node, uint32_t input_v
 /* ---- units -----------------------------------------------------------------------------------
  */
 
-/* Of an input of a node. */
+/* The unit of an input of a node. */
 static float unit_at(const writer *w, const char *name) {
     const uint32_t v = kiln_sites_find(w->sites, name);
     if (v == KILN_SITE_NONE) return 0;
     return w->sites->value.data[v].quantised ? quantization_at(w, v).scale : w->unit[v];
 }
 
-/* Of the result of a node with quantised inputs, but for products with weights. */
+/* The unit of the result of a node with quantised inputs, except products with weights. */
 static float unit_behind(const writer *w, const Onnx__NodeProto *node) {
     if (kiln_onnx_node_is(node, "Relu") || kiln_onnx_node_is(node, "Clip"))
         return unit_at(w, kiln_onnx_node_input(node, 0));
@@ -404,10 +404,11 @@ static void write_node(writer *w, uint32_t index) {
     }
 }
 
-/* ---- bytes outside ---------------------------------------------------------------------------
+/* ---- inputs and outputs as bytes
+ * ---------------------------------------------------------------------------
  */
 
-/* What one node makes, `from`, is called `to`, where it is read as well. */
+/* Renames a node's result `from` to `to`, also where it is read. */
 static void rename_value(writer *w, const char *from, const char *to) {
     for (uint32_t i = 0; i < w->node.count; i++) {
         Onnx__NodeProto *node = w->node.data[i];
@@ -426,7 +427,7 @@ static void remove_node(writer *w, uint32_t index) {
     w->node.count--;
 }
 
-/* An input or output of the model is what it was quantised to, under its own name. */
+/* Makes an input or output of the model its quantised integers, under the same name. */
 static void give_bytes(writer *w, uint32_t value) {
     const kiln_site_value *v = &w->sites->value.data[value];
     uint32_t quantize = 0; /* its node, before the one that dequantises */

@@ -1,8 +1,8 @@
-/* Recurrent layers: a loop over time, or a few steps behind each other.
+/* Recurrent layers: a loop over time, or a few unrolled steps.
  *
  * The products with the inputs do not depend on earlier steps, so they are one matrix product over
- * all steps. What is left in a step is the product with the hidden state, a task that all steps
- * share, and arithmetic on vectors. */
+ * all steps. A step has only the product with the hidden state, a task that all steps share, and
+ * arithmetic on vectors. */
 #include <string.h>
 
 #include "compiler-core/frontend/onnx/compose.h"
@@ -72,7 +72,7 @@ static const activation_row *find_activation(kiln_str name) {
 
 struct layer;
 /* One step of one direction: from `product` ([batch][gates * hidden], the inputs' part with its
- * bias) and the state before to the state after. `state`: [0] hidden, [1] cell; 0 stands for zeros.
+ * bias) and the state before to the state after. `state`: [0] hidden, [1] cell; 0 means zeros.
  */
 typedef struct direction {
     const struct layer *layer;
@@ -151,7 +151,7 @@ static kiln_value with_peephole(kiln_composer *c, kiln_value gate, kiln_value we
     return weight && cell ? add(c, gate, mul(c, weight, cell)) : gate;
 }
 
-/* Gates stand in the order input, output, forget, cell. */
+/* The order of gates is input, output, forget, cell. */
 static void lstm_step(kiln_composer *c, const direction *d, kiln_value product, kiln_value *state) {
     const layer *l = d->layer;
     kiln_value before = state[1], gates = plus_product(c, product, state[0], d->recurrence);
@@ -174,7 +174,7 @@ static void lstm_step(kiln_composer *c, const direction *d, kiln_value product, 
     state[1] = cell;
 }
 
-/* Gates stand in the order update, reset, hidden. */
+/* The order of gates is update, reset, hidden. */
 static void gru_step(kiln_composer *c, const direction *d, kiln_value product, kiln_value *state) {
     const layer *l = d->layer;
     kiln_value before = state[0];
@@ -211,7 +211,7 @@ static void gru_step(kiln_composer *c, const direction *d, kiln_value product, k
 
 /* ---- one direction --------------------------------------------------------------------------- */
 
-/* Which steps a sequence has: [steps][batch][1] booleans, or 0: all have all. */
+/* The steps of each sequence: [steps][batch][1] booleans, or 0: all sequences have all steps. */
 static kiln_value masks_of(kiln_composer *c, layer *l) {
     if (!l->lengths || c->st) return 0;
     kiln_shape state = {.rank = 2, .dim = {l->batch, l->hidden}};
@@ -226,8 +226,8 @@ static kiln_value masks_of(kiln_composer *c, layer *l) {
     return kiln_compose_binary(c, KILN_OP_LESS, kiln_compose_constant(c, &number), lengths);
 }
 
-/* The bias of the inputs' part. The state's bias is part of it where nothing stands between the
- * two. */
+/* The bias of the inputs' part. The state's bias is added to it unless another operation comes
+ * between the two. */
 static kiln_value bias_of(kiln_composer *c, const layer *l, uint32_t index, kiln_value *late) {
     int64_t rows = l->kind->gates * l->hidden;
     kiln_value both = part_of(c, l->bias, index);
@@ -251,7 +251,7 @@ static kiln_value products_of(kiln_composer *c, const layer *l, uint32_t index,
     return kiln_compose_gemm(c, x, part_of(c, l->weight, index), bias, true);
 }
 
-/* Where a sequence has ended, its state stays and its output is zero. */
+/* After the end of a sequence its state stays and its output is zero. */
 static kiln_value run_step(kiln_composer *c, const direction *d, kiln_value product,
                            kiln_value mask, kiln_value *state) {
     kiln_value before[2] = {state[0], state[1]};
@@ -264,7 +264,7 @@ static kiln_value run_step(kiln_composer *c, const direction *d, kiln_value prod
     return output;
 }
 
-/* The steps behind each other: [steps][1][batch][hidden]; `state` gets the last ones. */
+/* Unrolls the steps: [steps][1][batch][hidden]; `state` gets the last ones. */
 static kiln_value unroll(kiln_composer *c, const direction *d, kiln_value products,
                          kiln_value masks, bool backward, kiln_value *state) {
     const layer *l = d->layer;
@@ -375,7 +375,7 @@ static kiln_status check_operands(const kiln_importer *im, const layer *l) {
     return st;
 }
 
-/* With layout 1 the batch comes first; inside it never does. */
+/* With layout 1 the batch comes first; internally the steps do. */
 static kiln_value swap_leading(kiln_composer *c, kiln_value value) {
     static const int64_t perm[] = {1, 0, 2};
     return value ? kiln_compose_ints(c, KILN_OP_TRANSPOSE, value, "perm", perm, 3) : 0;

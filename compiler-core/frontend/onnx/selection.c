@@ -1,6 +1,6 @@
-/* Operators with as many results as data says. Each is a loop that runs once for each result and
- * stacks it: the module then says how many rows there are, of at most so many that the graph has
- * room for (docs/decisions/0100-results-of-unknown-number.md). */
+/* Operators whose number of results depends on data. Each is a loop that runs once for each result
+ * and stacks it: the module reports the number of rows, at most the number for which the graph has
+ * room (docs/decisions/0100-results-of-unknown-number.md). */
 #include <math.h>
 #include <string.h>
 
@@ -33,9 +33,9 @@ static kiln_value integer(kiln_composer *c, int64_t value) {
     return kiln_compose_constant(c, &tensor);
 }
 
-/* ---- rows that are kept ---------------------------------------------------------------------- */
+/* ---- selection of rows ---------------------------------------------------------------------- */
 
-/* Where the elements of a vector of truth values would go: the true ones first, in their order. */
+/* The order of a vector of truth values with the true ones first, in their order. */
 static kiln_value order_of(kiln_composer *c, kiln_value chosen, bool largest) {
     if (c->st) return 0;
     const int64_t count = kiln_compose_shape(c, chosen)->dim[0];
@@ -46,7 +46,7 @@ static kiln_value order_of(kiln_composer *c, kiln_value chosen, bool largest) {
     return output[1];
 }
 
-/* The first `count` rows of each value, which have as many. */
+/* Keeps the first `count` rows of each value, in a loop. */
 static void keep_rows(kiln_composer *c, kiln_value *value, uint32_t values, kiln_value count) {
     kiln_value stack[4] = {0};
     if (c->st) return;
@@ -63,7 +63,7 @@ static void keep_rows(kiln_composer *c, kiln_value *value, uint32_t values, kiln
     memcpy(value, stack, values * sizeof *value);
 }
 
-/* How many of a vector of truth values are true. */
+/* The number of true elements in a vector of truth values. */
 static kiln_value count_of(kiln_composer *c, kiln_value chosen) {
     return reduced(c, KILN_OP_REDUCE_SUM, kiln_compose_cast(c, chosen, KILN_I64), 0);
 }
@@ -117,7 +117,7 @@ kiln_status kiln_import_compress(kiln_importer *im) {
 
 /* ---- NonZero --------------------------------------------------------------------------------- */
 
-/* Its results are columns, of which no loop makes a number that only the run knows. */
+/* Its results are columns, whose number cannot depend on data, so they are made as rows. */
 kiln_status kiln_import_non_zero(kiln_importer *im) {
     kiln_tensor x;
     kiln_status st = kiln_import_demand(im, 0, &x);
@@ -142,13 +142,13 @@ kiln_status kiln_import_non_zero(kiln_importer *im) {
 
 /* ---- Unique ---------------------------------------------------------------------------------- */
 
-/* Elements in order, and what stands where a new one begins. All are vectors of `count`. */
+/* Sorted elements, and the runs of equal ones. All are vectors of `count`. */
 typedef struct runs {
     int64_t count;
-    kiln_value place;   /* of each in the input */
+    kiln_value place;   /* place of each element in the input */
     kiln_value element; /* in order */
-    kiln_value begins;  /* whether it differs from the one before */
-    kiln_value number;  /* of its run, from 0 */
+    kiln_value begins;  /* whether it differs from the previous one */
+    kiln_value number;  /* number of its run, from 0 */
 } runs;
 
 static runs find_runs(kiln_composer *c, kiln_value x, int64_t count) {
@@ -169,8 +169,8 @@ static runs find_runs(kiln_composer *c, kiln_value x, int64_t count) {
     return r;
 }
 
-/* Vectors of which each run has one item, at its number: scattered from where runs begin. The item
- * of others goes nowhere. */
+/* Vectors with one item per run: the items at the beginnings of runs are scattered to the run's
+ * number, others are dropped. */
 static kiln_value by_run(kiln_composer *c, const runs *r, kiln_value item, kiln_value otherwise) {
     const kiln_value nowhere = integer(c, r->count);
     const kiln_value operand[] = {otherwise, kiln_compose_where(c, r->begins, r->number, nowhere),
@@ -191,7 +191,7 @@ static void define_unique(kiln_composer *c, const runs *r, kiln_value x, bool so
         next = kiln_compose_concat(
             c, (kiln_value[]){kiln_compose_slice(c, start, 0, 1, r->count), next}, 2, 0);
     kiln_value size = binary(c, KILN_OP_SUB, next, start), number = r->number;
-    if (!sorted) { /* runs in the order of their first places: those that are none come last */
+    if (!sorted) { /* runs in the order of their first places; empty ones come last */
         const kiln_value order = order_of(c, index, false);
         const kiln_value rank[] = {all, order, all};
         kiln_value of_run = 0;
@@ -213,8 +213,8 @@ static void define_unique(kiln_composer *c, const runs *r, kiln_value x, bool so
     kiln_compose_define(c, 3, kept[2]);
 }
 
-/* Of each row the number of rows that come before it: the same for equal ones, so that they can
- * stand for the rows. Rows are compared where they first differ. */
+/* For each row the number of rows that sort before it: equal rows have equal numbers, so that the
+ * numbers can replace the rows. Rows are compared at their first difference. */
 static kiln_value row_ranks(kiln_composer *c, kiln_value rows) {
     const kiln_value own = kiln_compose_unsqueeze(c, rows, 1),
                      other = kiln_compose_unsqueeze(c, rows, 0);
@@ -256,15 +256,16 @@ kiln_status kiln_import_unique(kiln_importer *im) {
 
 /* ---- NonMaxSuppression ----------------------------------------------------------------------- */
 
-/* The classes of all batches are groups, one behind the other; each iteration takes a group's best
- * box, and goes on to the next group that has any when nothing is left of this one. */
+/* The classes of all batches are groups in sequence; each iteration takes a group's best box, and
+ * continues with the next group that has boxes when none is left in this one. */
 typedef struct suppression {
     int64_t batch, classes, boxes, most; /* most: boxes of a group */
     kiln_value side[4];                  /* low y, low x, high y, high x: [batch][boxes] */
     kiln_value area;                     /* likewise */
-    kiln_value score;                    /* [groups][boxes], -infinity where a box is out */
-    kiln_value next;                     /* [groups + 1]: the next group behind that before it */
-    kiln_value limit;                    /* of what two boxes may share */
+    kiln_value score;                    /* [groups][boxes], -infinity for dropped boxes */
+    kiln_value next;                     /* [groups + 1]: the next group with boxes, after the
+                                          * previous group */
+    kiln_value limit;                    /* of the overlap of two boxes */
     kiln_value none, zero;               /* -infinity; 0 */
 } suppression;
 
@@ -306,7 +307,7 @@ static void find_groups(kiln_composer *c, suppression *s) {
     s->next = reduced(c, KILN_OP_REDUCE_MIN, behind, 1);
 }
 
-/* The boxes of one batch that share more than the limit with its box number `best`. */
+/* The boxes of one batch that overlap box `best` by more than the limit. */
 static kiln_value overlaps(kiln_composer *c, const suppression *s, kiln_value batch,
                            kiln_value best) {
     kiln_value length[2];
@@ -357,7 +358,7 @@ static void take_box(kiln_composer *c, const suppression *s, kiln_compose_loop *
     loop->stack[0] = kiln_compose_concat(c, row, 3, 0);
 }
 
-/* `trips`: rows that there is room for; a run of more is an error. */
+/* `trips`: room for so many rows; more are an error of the run. */
 static kiln_value suppressed(kiln_composer *c, suppression *s, int64_t trips, int64_t most) {
     const kiln_value end = integer(c, s->batch * s->classes), one = integer(c, 1);
     const kiln_value first = kiln_compose_gather(c, s->next, integer(c, 0), 0);

@@ -1,6 +1,6 @@
-/* Sequences and optional values. There are none at run time: a sequence is a list of values that is
- * known when the model is read, and an optional value is one, or none. Of what is left nothing
- * knows them: operators on them choose among the values, or join them. */
+/* Sequences and optional values. They do not exist at run time: a sequence is a list of values
+ * known while importing, and an optional value is one value or none. Operators on them choose among
+ * the values, or join them. */
 #include "compiler-core/frontend/onnx/compose.h"
 #include "compiler-core/graph/op.h"
 
@@ -19,7 +19,7 @@ bool kiln_import_reads_list(const kiln_importer *im) {
     return false;
 }
 
-/* Output `index` is a list of these. It has the place of a value, which nothing may read. */
+/* Defines output `index` as a list of these. It occupies a value that must not be read. */
 static kiln_status define_list(kiln_importer *im, uint32_t index, const kiln_value *item,
                                uint32_t count, bool is_none) {
     kiln_composer c = {.im = im};
@@ -46,7 +46,7 @@ static kiln_status read_list(const kiln_importer *im, uint32_t index,
                : KILN_ERROR(INVALID_ARGUMENT, "input %u is no sequence", index);
 }
 
-/* Input `index`, a place in a list of so many; negative: from the end. */
+/* Input `index`, a position in a list of `count` items; negative: from the end. */
 static kiln_status demand_place(kiln_importer *im, uint32_t index, uint32_t count,
                                 uint32_t *out_place) {
     int64_t place = 0;
@@ -169,7 +169,7 @@ kiln_status kiln_import_concat_sequence(kiln_importer *im) {
     return c.st;
 }
 
-/* Lengths of the parts: one for all, one each, or 1. */
+/* Lengths of the parts: one for all, one for each, or 1. */
 static kiln_status read_lengths(kiln_importer *im, int64_t extent, int64_t **out_length,
                                 uint32_t *out_count) {
     kiln_tensor split = {0};
@@ -220,7 +220,7 @@ kiln_status kiln_import_split_to_sequence(kiln_importer *im) {
     return c.st ? c.st : define_list(im, 0, item, count, false);
 }
 
-/* The body for each place of the sequences; tensors are the same for all. */
+/* Imports the body for each item of the sequences; tensors are the same for all. */
 kiln_status kiln_import_sequence_map(kiln_importer *im) {
     const Onnx__AttributeProto *a = kiln_import_attribute(im, "body");
     const Onnx__GraphProto *body = a ? a->g : NULL;

@@ -1,8 +1,8 @@
-/* Spectra: windows and weights are constants, transforms are products with a matrix of sines and
- * cosines that is one. A transform of n numbers takes n * n steps that way, in kernels that are
- * tuned as any product is. Such a sum has n terms where a fast transform has log n behind each
- * other, and what is zero in a spectrum is a difference of large terms: a DFT of f32 is computed in
- * f64. Frames of an STFT are short, and stay f32. */
+/* Spectra: windows and weights are constants, transforms are products with a constant matrix of
+ * sines and cosines. A transform of n numbers takes n * n steps, in kernels that are tuned like any
+ * product. Such a sum has n terms, a fast transform a depth of log n, and zeros of a spectrum are
+ * differences of large terms: a DFT of f32 is computed in f64. Frames of an STFT are short, and
+ * stay f32. */
 #include <math.h>
 
 #include "compiler-core/frontend/onnx/compose.h"
@@ -12,7 +12,7 @@
 
 static const double pi = 3.14159265358979323846;
 
-/* A constant of `dtype` that the node's memory has room for. */
+/* A constant of `dtype`, if it is within the limit of memory for nodes' constants. */
 static kiln_status make(kiln_importer *im, kiln_dtype dtype, const kiln_shape *shape,
                         kiln_tensor *out_tensor) {
     size_t size_bytes = 0;
@@ -56,7 +56,7 @@ static kiln_status import_window(kiln_importer *im, const double *factor, uint32
         double value = 0;
         for (uint32_t k = 0; k < count; k++)
             value += factor[k] * cos(2 * pi * k * (double)i / (double)KILN_MAX(length, 1));
-        if (length == 0) value = 1; /* one number, which is the middle */
+        if (length == 0) value = 1; /* a single number is the middle */
         kiln_dtype_store_f64(dtype, window.data, (size_t)i, value);
     }
     kiln_import_define_constant(im, &window);
@@ -123,7 +123,7 @@ kiln_status kiln_import_mel_weights(kiln_importer *im) {
 
 /* ---- transforms ------------------------------------------------------------------------------ */
 
-/* Of numbers with `parts` parts (1: real, 2: complex) to such with `to_parts`. */
+/* A transform of numbers with `parts` parts (1: real, 2: complex) to numbers with `to_parts`. */
 typedef struct transform {
     int64_t length; /* n in exp(2 pi i / n) */
     int64_t from, to;
@@ -131,7 +131,7 @@ typedef struct transform {
     bool inverse, half; /* half: the other half of the spectrum is its mirror image */
 } transform;
 
-/* What part `p` of number `i` adds to part `q` of result `k`. */
+/* The factor of part `p` of number `i` in part `q` of result `k`. */
 static double factor_of(const transform *t, int64_t i, uint32_t p, int64_t k, uint32_t q) {
     const double angle = 2 * pi * (double)(i * k % t->length) / (double)t->length;
     const double sine = t->inverse ? sin(angle) : -sin(angle);
@@ -141,7 +141,7 @@ static double factor_of(const transform *t, int64_t i, uint32_t p, int64_t k, ui
     return mirrored ? 2 * value : value;
 }
 
-/* The axis to the place before the parts, and back. */
+/* Moves the axis before the parts, and back. */
 static kiln_value swap(kiln_composer *c, kiln_value x, uint32_t axis, uint32_t rank) {
     int64_t perm[KILN_RANK_MAX];
     if (axis + 2 == rank) return x;
@@ -220,7 +220,8 @@ kiln_status kiln_import_dft(kiln_importer *im) {
     if (t.from < shape.dim[axis]) x = kiln_compose_slice(&c, x, axis, 0, t.from);
     x = swap(&c, x, axis, rank);
     shape.dim[axis] = shape.dim[rank - 2];
-    kiln_shape rows = {2, {1, t.from * t.parts}}; /* the rest, and what is transformed */
+    kiln_shape rows = {2, {1, t.from * t.parts}}; /* the other dimensions, and the transformed
+                                                   * one */
     for (uint32_t d = 0; d + 2 < rank; d++) rows.dim[0] *= shape.dim[d];
     x = kiln_compose_cast(&c, kiln_compose_reshape(&c, x, &rows), wide);
     x = kiln_compose_binary(&c, KILN_OP_MATMUL, x, kiln_compose_constant(&c, &matrix));

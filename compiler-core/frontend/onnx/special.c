@@ -1,12 +1,11 @@
-/* Nodes that are not one operator: what is known when importing, and what old opsets wrote
- * differently. */
+/* Nodes that are not one operator: values known while importing, and older forms of operators. */
 #include <math.h>
 #include <string.h>
 
 #include "compiler-core/frontend/onnx/compose.h"
 #include "compiler-core/graph/op.h"
 
-#define RANGE_ITEMS_MAX ((int64_t)1 << 28) /* what a double can be asked for safely */
+#define RANGE_ITEMS_MAX ((int64_t)1 << 28) /* items that a double can count exactly */
 
 static kiln_tensor vector_of_i64(kiln_importer *im, const int64_t *item, uint32_t count,
                                  uint32_t rank) {
@@ -167,7 +166,7 @@ kiln_status kiln_import_range(kiln_importer *im) {
     return KILN_OK;
 }
 
-/* ---- what is another operator in disguise ---------------------------------------------------- */
+/* ---- other forms of operators ---------------------------------------------------- */
 
 /* The current node with a text attribute of another value. */
 static kiln_status emit_with(kiln_importer *im, const char *name, const char *text,
@@ -195,7 +194,7 @@ static kiln_status cast_to_bits(kiln_importer *im, kiln_dtype dtype, uint32_t bi
     return c.st;
 }
 
-/* ONNX's number of a type becomes our name of it. */
+/* Translates ONNX's number of a type to Kiln's name. */
 kiln_status kiln_import_cast(kiln_importer *im) {
     const Onnx__AttributeProto *to = kiln_import_attribute(im, "to");
     kiln_dtype dtype;
@@ -251,7 +250,8 @@ kiln_status kiln_import_dropout(kiln_importer *im) {
     return kiln_import_emit(im, im->row, &input, 1);
 }
 
-/* Appends ones to the shape of an operand, so that its dimensions meet those from `axis` on. */
+/* Appends ones to the shape of an operand, so that its dimensions align with those from `axis`
+ * on. */
 static kiln_status align(kiln_importer *im, kiln_value *operand, uint32_t rank, uint32_t axis) {
     const kiln_value_info *info = &im->graph->value.data[*operand];
     int64_t axes[KILN_RANK_MAX];

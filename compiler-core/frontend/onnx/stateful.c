@@ -1,14 +1,14 @@
-/* Layers that carry a state from one call to the next, which arrives and leaves as a tensor of the
- * model: linear attention and causal convolutions. */
+/* Layers with a state from one call to the next, as an input and an output of the model: linear
+ * attention and causal convolutions. */
 #include <math.h>
 
 #include "compiler-core/frontend/onnx/compose.h"
 
 /* ---- LinearAttention ------------------------------------------------------------------------- */
 
-/* Of each key head a matrix is kept, [d_k][d_v]. A step forgets some of it, adds the outer product
- * of its key and its value, and every query of the head reads it. With a rate, the value is what is
- * new: the one that the matrix gives for the key already is taken off. */
+/* The state of each key head is a matrix, [d_k][d_v]. A step decays it, adds the outer product of
+ * its key and its value, and every query of the head reads it. With a rate, the value that the
+ * matrix already gives for the key is subtracted from the new value. */
 typedef struct linear_attention {
     kiln_composer *c;
     int64_t batch, steps, heads, queries; /* queries: of a key head */
@@ -35,7 +35,7 @@ static kiln_value by_step(const linear_attention *a, kiln_value x, int64_t heads
                              perm, 5);
 }
 
-/* The same of floats of at least 32 bits, which sums are kept in. */
+/* Widens to floats of at least 32 bits for sums. */
 static kiln_value wide(kiln_composer *c, kiln_value x) {
     return c->st || kiln_compose_dtype(c, x) == KILN_F64 ? x : kiln_compose_cast(c, x, KILN_F32);
 }
@@ -66,7 +66,7 @@ static void attention_step(kiln_composer *c, void *context, kiln_compose_loop *l
     loop->stack[0] = kiln_compose_binary(c, KILN_OP_MATMUL, row[ROW_QUERY], state);
 }
 
-/* Factors of the state: one for each row of it, or one for all. */
+/* Factors of the state: one for each row, or one for all. */
 static kiln_value decay_rows(const linear_attention *a, kiln_value decay) {
     static const int64_t perm[] = {0, 1, 2, 4, 3};
     const kiln_value rows = wide(a->c, by_step(a, decay, a->heads, 1, "decay"));
@@ -178,7 +178,7 @@ static kiln_value before(kiln_composer *c, kiln_value x, int64_t count) {
     return count ? kiln_compose_ints(c, KILN_OP_PAD, x, "pads", pads, 6) : x;
 }
 
-/* The last `count` positions of what came before and x; without `past` these are zeros. */
+/* The last `count` positions of past and x together; without `past` earlier positions are zeros. */
 static kiln_value last_positions(kiln_composer *c, kiln_value x, kiln_value past, int64_t count) {
     if (c->st) return 0;
     const int64_t length = kiln_compose_shape(c, x)->dim[2];
@@ -230,8 +230,8 @@ kiln_status kiln_import_causal_conv(kiln_importer *im) {
 
 /* ---- TensorScatter --------------------------------------------------------------------------- */
 
-/* Rows of the update that positions of the cache are replaced by: [batch][1..][positions][1..],
- * with negative numbers, and numbers beyond the update, where a position keeps what it has. */
+/* The update's row for each position of the cache: [batch][1..][positions][1..]; negative numbers,
+ * and numbers beyond the update, keep the position. */
 static kiln_value row_numbers(kiln_composer *c, const kiln_shape *cache, uint32_t axis,
                               kiln_value first, bool circular) {
     const int64_t length = cache->dim[axis];

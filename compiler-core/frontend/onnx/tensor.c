@@ -53,7 +53,7 @@ static void copy_typed(const typed *from, kiln_tensor *tensor) {
     }
 }
 
-/* What kind of tensor a file has. */
+/* Type and shape of a tensor in a file. */
 typedef struct tensor_kind {
     kiln_tensor tensor; /* without data */
     uint32_t bits;      /* of packed integers; 0: they are not packed */
@@ -76,7 +76,7 @@ static void copy_packed(const Onnx__TensorProto *proto, const tensor_kind *kind,
     }
 }
 
-/* The sizes first: a small lie in the model must not cost a large allocation. */
+/* Checks sizes first: a wrong size in the model must not cause a large allocation. */
 static kiln_status read_data(const Onnx__TensorProto *proto, const tensor_kind *kind,
                              kiln_arena *arena, kiln_tensor *tensor) {
     const size_t items = kind->bits ? kind->file_bytes : (size_t)kiln_shape_count(&tensor->shape);
@@ -97,7 +97,7 @@ static kiln_status read_data(const Onnx__TensorProto *proto, const tensor_kind *
     return KILN_OK;
 }
 
-/* Bytes that are no 0 or 1 would be trap values of bool. */
+/* Bytes other than 0 and 1 would be invalid values of bool. */
 static void normalise_bool(kiln_tensor *tensor) {
     uint8_t *byte = tensor->data;
     for (size_t i = 0; tensor->dtype == KILN_BOOL && i < (size_t)kiln_shape_count(&tensor->shape);
@@ -127,7 +127,7 @@ uint64_t kiln_onnx_external_bytes(const Onnx__TensorProto *proto) {
     tensor_kind kind = {0};
     size_t size_bytes;
     if (kiln_onnx_is_external(proto))
-        kiln_status_free(read_kind(proto, &kind, &size_bytes)); /* told when it is read */
+        kiln_status_free(read_kind(proto, &kind, &size_bytes)); /* reported when it is read */
     return kind.file_bytes;
 }
 
@@ -182,7 +182,7 @@ typedef struct file {
     kiln_mapping bytes;
 } file;
 
-/* The tensor goes home as the only value of a graph that has its name. */
+/* The tensor is returned as the only value of a graph with its name. */
 static kiln_status decode_caged(void *context, kiln_arena *arena, kiln_cage_result *out_result) {
     const file *f = context;
     kiln_named_tensor named;

@@ -1,4 +1,4 @@
-/* Operators that trade elements of images for channels, or for images of a batch. */
+/* Operators that move elements between an image and its channels, or the batch. */
 #include "compiler-core/frontend/tflite/import.h"
 
 /* DEPTH_TO_SPACE, SPACE_TO_DEPTH */
@@ -9,8 +9,8 @@ void kiln_tflite_blocks(kiln_tflite *t) {
     kiln_tflite_define(t, 0, kiln_tflite_node(t, t->row->op, &x, 1, &attr, 1), KILN_TFLITE_FIRST);
 }
 
-/* Dilated convolutions come as one without dilation between these two. Dimension 0 is the batch,
- * 1 to `count` are cut into blocks. */
+/* A dilated convolution is stored as one without dilation between these two. Dimension 0 is the
+ * batch, 1 to `count` are split into blocks. */
 typedef struct block_plan {
     kiln_tflite_tensor *x;
     uint32_t count;

@@ -15,7 +15,7 @@ static uint32_t operands(kiln_tflite *t, uint32_t first, kiln_value *out) {
 }
 
 static void define_all(kiln_tflite *t, const kiln_value *value) {
-    t->keeps = true; /* quantised ones are stored values already */
+    t->keeps = true; /* quantised operands are stored values already */
     for (uint32_t i = 0; !t->st && i < t->output.count; i++)
         kiln_tflite_define(t, i, value[i], KILN_TFLITE_LAST);
 }
@@ -30,13 +30,13 @@ void kiln_tflite_call(kiln_tflite *t) {
 
 /* ---- IF -------------------------------------------------------------------------------------- */
 
-/* Whether a value is known now, and true. */
+/* Whether a value is known while importing, and true. */
 static bool known_truth(kiln_tflite *t, kiln_value value, bool *out_true) {
     kiln_tensor known;
     if (t->st) return false;
     kiln_status st = kiln_value_evaluate(t->graph, value, &t->evaluation, &known);
     if (kiln_status_code(st) == KILN_UNIMPLEMENTED) {
-        kiln_status_free(st); /* the run knows it */
+        kiln_status_free(st); /* known at run time only */
         return false;
     }
     if (!st && (known.dtype != KILN_BOOL || kiln_shape_count(&known.shape) != 1))
@@ -61,7 +61,7 @@ static kiln_value chosen(kiln_tflite *t, kiln_value condition, kiln_value yes, k
     return kiln_tflite_node(t, KILN_OP_WHERE, (kiln_value[]){condition, yes, no}, 3, NULL, 0);
 }
 
-/* Where the condition is known now one side is taken, else both are computed. */
+/* If the condition is known one side is imported, else both are computed. */
 void kiln_tflite_branch(kiln_tflite *t) {
     const int64_t graph[2] = {kiln_tflite_option(t, KILN_TFLITE_IF_ELSE, 0),
                               kiln_tflite_option(t, KILN_TFLITE_IF_THEN, 0)};
@@ -81,8 +81,8 @@ void kiln_tflite_branch(kiln_tflite *t) {
 
 /* ---- WHILE ----------------------------------------------------------------------------------- */
 
-/* A loop of the graph (graph/loops.h): the condition is computed before it, and behind each
- * iteration of what that gave. */
+/* A loop of the graph (graph/loops.h): the condition is computed before it, and at the end of each
+ * iteration. */
 void kiln_tflite_loop(kiln_tflite *t) {
     const int64_t condition = kiln_tflite_option(t, KILN_TFLITE_WHILE_CONDITION, 0),
                   body = kiln_tflite_option(t, KILN_TFLITE_WHILE_BODY, 0),

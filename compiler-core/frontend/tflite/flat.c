@@ -1,5 +1,5 @@
-/* Tables of flatbuffers: offsets are unsigned and lead forward from where they stand, except that a
- * table's first four bytes say how far before it the places of its fields are listed. */
+/* Tables of flatbuffers: offsets are unsigned and relative to their own position, forwards; only
+ * the first four bytes of a table are the distance back to the list of its fields' offsets. */
 #include "compiler-core/frontend/tflite/flat.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 
 #define OFFSET_BYTES 4u
 #define PLACE_BYTES 2u
-#define PLACES_HEAD_BYTES 4u /* sizes of the list of places, and of the table */
+#define PLACES_HEAD_BYTES 4u /* sizes of the list of offsets, and of the table */
 
 static void fail(kiln_flat *file, const char *bad, size_t at) {
     if (file->bad) return;
@@ -49,7 +49,7 @@ static double load_float(const kiln_flat *file, size_t at) {
     return (double)value;
 }
 
-/* Follows the offset that stands at `at`; false: it leads out of the file. */
+/* Follows the offset at `at`; false: it leads out of the file. */
 static bool follow(kiln_flat *file, size_t at, size_t *out_at) {
     if (!fits(file, at, OFFSET_BYTES)) {
         fail(file, "an offset is cut off", at);
@@ -88,7 +88,7 @@ static kiln_flat_table table_at(kiln_flat *file, size_t at) {
                              .field_count = (list_bytes - PLACES_HEAD_BYTES) / PLACE_BYTES};
 }
 
-/* Where a field of `size` bytes stands; false: it is absent. */
+/* The position of a field of `size` bytes; false: it is absent. */
 static bool find(const kiln_flat_table *table, uint32_t field, size_t size, size_t *out_at) {
     if (!table->file || table->file->bad || field >= table->field_count) return false;
     const size_t place =

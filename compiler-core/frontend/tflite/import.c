@@ -1,15 +1,15 @@
-/* The walk over a model: its tensors, inputs, operators in order, outputs. What is not supported is
- * collected; an operator that depends on such a one is still looked up, so that one run lists
+/* The walk over a model: its tensors, inputs, operators in order, outputs. Unsupported operators
+ * are collected; one that depends on an unsupported one is still looked up, so that one run lists
  * everything. */
 #include "compiler-core/frontend/tflite/import.h"
 
 #include <string.h>
 
-/* What constants may take beyond twice the file, as tensors may share a buffer and integers be
- * packed. */
+/* Memory for constants beyond twice the file, because tensors may share a buffer and integers may
+ * be packed. */
 #define SHARED_BYTES_MAX ((uint64_t)128 << 20)
 #define SCHEMA_VERSION 3
-#define DEPTH_MAX 16 /* of subgraphs whose operators name others */
+#define DEPTH_MAX 16 /* nesting of subgraphs */
 
 bool kiln_tflite_probe(kiln_str bytes);
 kiln_status kiln_tflite_import(kiln_str bytes, const char *folder,
@@ -65,7 +65,7 @@ int64_t kiln_tflite_option(const kiln_tflite *t, kiln_tflite_field field, int64_
 
 /* ---- findings -------------------------------------------------------------------------------- */
 
-/* Whether the tensor cannot be used; why is said once. */
+/* Whether the tensor cannot be used; the reason is reported once. */
 static bool is_poison(kiln_tflite *t, kiln_tflite_tensor *tensor) {
     if (!tensor || !tensor->poison) return false;
     if (tensor->refused)
@@ -144,7 +144,7 @@ static kiln_status import_inputs(kiln_tflite *t, const kiln_flat_table *graph) {
     return st ? st : check_dims(t, given);
 }
 
-/* Whether a value may take a name, and leave its own to the one that has it now. */
+/* Whether a value may swap names with the value that has the name. */
 static bool can_swap(const kiln_graph *graph, kiln_value value, kiln_value holder) {
     bool can = graph->value.data[value].producer && (!holder || graph->value.data[holder].producer);
     for (uint32_t i = 0; i < graph->output.count; i++)
@@ -152,8 +152,8 @@ static bool can_swap(const kiln_graph *graph, kiln_value value, kiln_value holde
     return can;
 }
 
-/* An output's value under the output's own name, which modules give their ports. Where two outputs
- * have one name, the second one gets another. */
+/* An output's value under the output's name, which becomes the name of the module's port. If two
+ * outputs have one name, the second one gets another. */
 static kiln_value named_output(kiln_tflite *t, kiln_value value, kiln_str name) {
     kiln_graph *graph = t->graph;
     const kiln_value holder = kiln_graph_find_value(graph, name);
@@ -193,7 +193,8 @@ void kiln_tflite_refused(kiln_tflite *t) {
     kiln_tflite_fail(t, KILN_ERROR(UNIMPLEMENTED, "operator %s", t->row->name));
 }
 
-/* What an operator code says; NULL: a line of the list. Old files have one byte for the number. */
+/* The row of an operator code; NULL: not supported, reported. Old files have one byte for the
+ * number. */
 static const kiln_tflite_row *find_row(kiln_tflite *t, const kiln_flat_table *code) {
     const int64_t old = kiln_tflite_int(code, KILN_TFLITE_CODE_OLD_NUMBER, 0),
                   wide = kiln_tflite_int(code, KILN_TFLITE_CODE_NUMBER, 0),
@@ -300,7 +301,7 @@ static kiln_status import_operators(kiln_tflite *t, const kiln_flat_table *graph
         const char *place = place_of(t, i);
         if (kiln_status_code(st) != KILN_UNIMPLEMENTED) return kiln_status_note(st, "%s", place);
         kiln_problems_add(&t->problems, "%s: %s", place, kiln_status_text(st));
-        kiln_status_free(st); /* it became a line of the list */
+        kiln_status_free(st); /* it is a line of the list now */
         st = KILN_OK;
         poison_outputs(t);
     }
@@ -340,7 +341,7 @@ static kiln_status give_output(kiln_tflite *t, int64_t number, kiln_value *out_v
     return st;
 }
 
-/* A few bytes of a file may name a subgraph many times, and so may that one others. */
+/* Limits repeated imports: a few bytes of a file may name a subgraph many times, recursively. */
 static kiln_status charge(kiln_tflite *t, const kiln_flat_table *graph) {
     const uint64_t tensors = kiln_tflite_items(graph, KILN_TFLITE_GRAPH_TENSORS, 4).count,
                    operators = kiln_tflite_items(graph, KILN_TFLITE_GRAPH_OPERATORS, 4).count,
@@ -403,7 +404,7 @@ void kiln_tflite_body(kiln_tflite *t, int64_t number, const kiln_value *input, u
 
 /* ---- the model ------------------------------------------------------------------------------- */
 
-/* Inputs that became constants are inputs no more. */
+/* Removes inputs that became constants. */
 static void drop_bound_inputs(kiln_graph *graph) {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < graph->input.count; i++)
@@ -427,7 +428,7 @@ static kiln_status find_graph(kiln_tflite *t, const kiln_flat_table *model,
     return kiln_flat_status(&t->file);
 }
 
-/* Each variable that got a new value is an output, "NAME.next", behind those of the model. */
+/* Makes each variable with a new value an output, "NAME.next", behind those of the model. */
 static kiln_status export_variables(kiln_tflite *t) {
     for (uint32_t i = 0; i < t->tensor_count; i++) {
         kiln_tflite_tensor *tensor = &t->tensor[i];

@@ -4,8 +4,8 @@
  *
  *     sum of (x - zero_x) * scale_x * (w - zero_w) * scale_w  =  scale_x * scale_w * (integer sum)
  *
- * A bias that was quantised with the sums' own scale belongs to the sums. Others are computed with
- * what their operands stand for. */
+ * A bias that was quantised with the scale of the sums is added to the sums. Other operators
+ * compute with real values. */
 #include <math.h>
 
 #include "compiler-core/frontend/tflite/import.h"
@@ -15,12 +15,12 @@
 /* Operands of a convolution or product. */
 typedef struct layer {
     kiln_tflite_tensor *x, *w, *bias; /* bias: NULL: none */
-    const int64_t *order;             /* of the weights' dimensions, as the operator wants them */
+    const int64_t *order;             /* order of the weights' dimensions for the operator */
     uint32_t channel_axis;            /* dimension of the file's weights that counts results */
     uint32_t rest;                    /* dimensions of the result behind its channels */
 } layer;
 
-/* Whether all operands are there and the weights have `rank` dimensions. */
+/* Reads the operands; false if one is missing or the weights do not have `rank` dimensions. */
 static bool read_layer(kiln_tflite *t, uint32_t x, uint32_t w, uint32_t bias, uint32_t rank,
                        layer *out) {
     out->x = kiln_tflite_needed(t, x);
@@ -42,7 +42,7 @@ static bool sums_integers(const kiln_tflite *t, const layer *l) {
     return w->scale.shape.rank ? w->axis == l->channel_axis && w->zero_is_zero : true;
 }
 
-/* Weights in the operator's order; real: what they stand for. */
+/* Weights in the operator's order, stored or real. */
 static kiln_value weights(kiln_tflite *t, const layer *l, bool real) {
     kiln_value w = kiln_tflite_stored(t, l->w, KILN_TFLITE_LAST);
     if (l->order) w = kiln_tflite_transposed(t, w, l->order);
@@ -56,7 +56,7 @@ static kiln_value weights(kiln_tflite *t, const layer *l, bool real) {
     return kiln_tflite_node(t, KILN_OP_DEQUANTIZE_LINEAR, input, 3, &attr, many);
 }
 
-/* A vector by channels, to meet a result with `rest` dimensions behind them. */
+/* Reshapes a vector over channels to broadcast to a result with `rest` dimensions behind them. */
 static kiln_value along_channels(kiln_tflite *t, kiln_value vector, uint32_t rest) {
     if (t->st || kiln_tflite_shape(t, vector)->rank != 1) return vector;
     kiln_shape shape = {.rank = rest + 1, .dim = {kiln_tflite_shape(t, vector)->dim[0]}};
@@ -217,7 +217,7 @@ void kiln_tflite_transpose_conv(kiln_tflite *t) {
 
 /* ---- products -------------------------------------------------------------------------------- */
 
-/* Rows of the data: everything but what one row of the weights takes. */
+/* The data as rows of the length of the weights' rows. */
 static kiln_value rows_of(kiln_tflite *t, const layer *l, kiln_value x) {
     const int64_t in = l->w->shape.dim[1], count = t->st ? 0 : kiln_shape_count(&l->x->shape);
     if (!t->st && (in == 0 || count % in))

@@ -3,8 +3,7 @@
 
 /* ---- element by element ---------------------------------------------------------------------- */
 
-/* An operand in a layout that the result has: one of fewer dimensions gets them in front, as
- * broadcasting means it. */
+/* An operand in the result's layout: missing dimensions are added in front, as in broadcasting. */
 static kiln_value operand_of(kiln_tflite *t, uint32_t index, kiln_tflite_layout layout) {
     static const int64_t to_first[] = {0, 3, 1, 2};
     kiln_tflite_tensor *tensor = kiln_tflite_needed(t, index);
@@ -35,7 +34,7 @@ void kiln_tflite_elementwise(kiln_tflite *t) {
                        layout);
 }
 
-/* DEQUANTIZE, QUANTIZE, CAST: the result's type says what is done. */
+/* DEQUANTIZE, QUANTIZE, CAST: the result's type decides the conversion. */
 void kiln_tflite_convert(kiln_tflite *t) {
     const kiln_tflite_tensor *result = kiln_tflite_output(t, 0);
     const kiln_tflite_layout layout = kiln_tflite_preferred(t);
@@ -110,7 +109,7 @@ void kiln_tflite_along_last(kiln_tflite *t) {
     kiln_tflite_define(t, 0, kiln_tflite_node(t, t->row->op, &x, 1, &attr, 1), KILN_TFLITE_LAST);
 }
 
-/* Results are the largest elements and where they were. */
+/* Results are the largest elements and their indices. */
 void kiln_tflite_top_k(kiln_tflite *t) {
     const int64_t *k;
     uint32_t count;
@@ -140,7 +139,7 @@ void kiln_tflite_cumsum(kiln_tflite *t) {
 
 /* ---- over some dimensions -------------------------------------------------------------------- */
 
-/* Which dimensions of the file's order are gone; false with an error. */
+/* The reduced dimensions in the file's order; false with an error. */
 static bool read_axes(kiln_tflite *t, uint32_t rank, uint32_t *out_gone) {
     const int64_t *axes;
     uint32_t count, axis = 0;
@@ -153,8 +152,7 @@ static bool read_axes(kiln_tflite *t, uint32_t rank, uint32_t *out_gone) {
     return true;
 }
 
-/* Input 1 lists the dimensions. Without height and width, what is left has the same order in both
- * layouts. */
+/* Input 1 lists the dimensions. Without height and width, both layouts have the same order. */
 void kiln_tflite_reduce(kiln_tflite *t) {
     const kiln_tflite_tensor *x = kiln_tflite_needed(t, 0);
     const bool keep = kiln_tflite_option(t, KILN_TFLITE_REDUCE_KEEP_DIMS, 0) != 0;
@@ -174,7 +172,7 @@ void kiln_tflite_reduce(kiln_tflite *t) {
     kiln_tflite_define(t, 0, y, keep ? layout : KILN_TFLITE_LAST);
 }
 
-/* Where the largest or least element is. */
+/* The index of the largest or least element. */
 void kiln_tflite_arg_reduce(kiln_tflite *t) {
     const kiln_tflite_tensor *x = kiln_tflite_needed(t, 0), *result = kiln_tflite_output(t, 0);
     const int64_t *given;

@@ -1,7 +1,9 @@
 /* Operators that move elements. */
 #include "compiler-core/frontend/tflite/import.h"
 
-#define FAN 32u /* tensors that one node joins or cuts: a kernel has only so many arguments */
+#define FAN                                                                               \
+    32u /* most tensors that one node joins or splits, because of the limit of a kernel's \
+         * arguments */
 
 /* ---- the same elements in another shape ------------------------------------------------------ */
 
@@ -10,7 +12,7 @@ static void define_reshaped(kiln_tflite *t, const kiln_shape *shape) {
     kiln_tflite_define(t, 0, kiln_tflite_reshaped(t, x, shape), KILN_TFLITE_LAST);
 }
 
-/* Input 1, or the options, or else the result's own shape says it; one item may be -1. */
+/* The new shape is input 1, or in the options, or else the result's; one item may be -1. */
 void kiln_tflite_reshape(kiln_tflite *t) {
     const kiln_tflite_tensor *result = kiln_tflite_output(t, 0);
     const kiln_flat_vector option =
@@ -31,7 +33,7 @@ void kiln_tflite_reshape(kiln_tflite *t) {
                        KILN_TFLITE_LAST);
 }
 
-/* The options list dimensions of 1 that go; none: all of them. */
+/* The options list the dimensions of 1 to remove; none: all. */
 void kiln_tflite_squeeze(kiln_tflite *t) {
     const kiln_tflite_tensor *x = kiln_tflite_needed(t, 0);
     const kiln_flat_vector dims = kiln_tflite_items(&t->options_table, KILN_TFLITE_SQUEEZE_DIMS, 4);
@@ -48,7 +50,7 @@ void kiln_tflite_squeeze(kiln_tflite *t) {
     define_reshaped(t, &shape);
 }
 
-/* A dimension of 1 before dimension `axis`; false with an error. */
+/* Adds a dimension of 1 before dimension `axis`; false with an error. */
 static bool widen(kiln_tflite *t, const kiln_shape *from, uint32_t axis, kiln_shape *out) {
     if (from->rank == KILN_RANK_MAX) {
         kiln_tflite_fail(t, KILN_ERROR(UNIMPLEMENTED, "a result of %u dimensions", from->rank + 1));
@@ -124,7 +126,7 @@ void kiln_tflite_pack(kiln_tflite *t) {
     kiln_tflite_define(t, 0, join(t, part, t->input.count, axis), KILN_TFLITE_LAST);
 }
 
-/* Results in order, of these sizes along a dimension. */
+/* Defines the results in order, of these sizes along a dimension. */
 static void cut(kiln_tflite *t, kiln_value x, uint32_t axis, const int64_t *size,
                 kiln_value *part) {
     const uint32_t count = t->output.count;
@@ -193,7 +195,7 @@ void kiln_tflite_split_sizes(kiln_tflite *t) {
     if (!t->st) define_parts(t, part);
 }
 
-/* Cuts into parts of 1 along a dimension, which goes. */
+/* Splits into parts of 1 along a dimension, which is removed. */
 void kiln_tflite_unpack(kiln_tflite *t) {
     kiln_value part[KILN_NODE_OPERANDS_MAX];
     uint32_t axis;
@@ -208,7 +210,7 @@ void kiln_tflite_unpack(kiln_tflite *t) {
 
 /* ---- slices ---------------------------------------------------------------------------------- */
 
-/* Inputs: data, where each dimension begins, and how many elements it has, -1: all that follow. */
+/* Inputs: data, the beginning in each dimension, the number of elements, -1: all that follow. */
 void kiln_tflite_slice(kiln_tflite *t) {
     kiln_tflite_tensor *x = kiln_tflite_needed(t, 0);
     const int64_t *begin, *size;
@@ -261,14 +263,14 @@ void kiln_tflite_reverse(kiln_tflite *t) {
 
 typedef struct strided {
     int64_t axis[KILN_RANK_MAX], start[KILN_RANK_MAX], end[KILN_RANK_MAX], step[KILN_RANK_MAX];
-    uint32_t count, gone; /* gone: dimensions of which one element is taken */
+    uint32_t count, gone; /* gone: removed dimensions, of which one element is taken */
 } strided;
 
 static int64_t clamped(int64_t value, int64_t low, int64_t high) {
     return value < low ? low : value > high ? high : value;
 }
 
-/* One dimension of a strided slice. What is masked reaches as far as there are elements. */
+/* One dimension of a strided slice. A masked bound is the end of the dimension. */
 static bool read_stride(kiln_tflite *t, uint32_t d, int64_t extent, int64_t begin, int64_t end,
                         strided *s) {
     const uint32_t bit = 1u << d;
@@ -334,7 +336,7 @@ void kiln_tflite_strided_slice(kiln_tflite *t) {
 
 /* ---- others ---------------------------------------------------------------------------------- */
 
-/* Input 1 lists what stands before and behind each dimension; input 2 is filled in, or 0. */
+/* Input 1 lists the padding before and behind each dimension; it is filled with input 2, or 0. */
 static void pad(kiln_tflite *t, const char *mode, bool filled) {
     kiln_tflite_tensor *x = kiln_tflite_needed(t, 0), *fill = kiln_tflite_input(t, 2);
     const int64_t *given;
@@ -374,7 +376,7 @@ void kiln_tflite_mirror_pad(kiln_tflite *t) {
     pad(t, "reflect", false);
 }
 
-/* Elements of input 0 that integers of input 1 number. */
+/* Elements of input 0 at the indices in input 1. */
 static void take(kiln_tflite *t, const kiln_attr *attr, uint32_t attr_count) {
     t->keeps = kiln_tflite_same_numbers(t);
     const kiln_value input[] = {kiln_tflite_data(t, 0, KILN_TFLITE_LAST),

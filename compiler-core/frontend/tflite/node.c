@@ -1,4 +1,4 @@
-/* Appending nodes to the graph. */
+/* Appends nodes to the graph. */
 #include <string.h>
 
 #include "base/macros.h"
@@ -6,7 +6,7 @@
 
 void kiln_tflite_fail(kiln_tflite *t, kiln_status st) {
     if (t->st)
-        kiln_status_free(st); /* what follows from an error says nothing new */
+        kiln_status_free(st); /* errors caused by the first one are dropped */
     else
         t->st = st;
 }

@@ -1,7 +1,7 @@
 /* Layers with a state: LSTM, one step or a sequence of them, and SVDF. Their states are variables.
  *
  * Sources: the comments on kernels and tensors of tensorflow/lite/kernels/lstm.cc,
- * unidirectional_sequence_lstm.cc and svdf.cc say which input is what. */
+ * unidirectional_sequence_lstm.cc and svdf.cc list the inputs. */
 #include "compiler-core/frontend/tflite/import.h"
 
 /* ---- LSTM ------------------------------------------------------------------------------------ */
@@ -73,7 +73,7 @@ static bool read_lstm(kiln_tflite *t, lstm *l) {
     l->of_h = join_gates(t, l, OF_H, 2);
     l->bias = join_gates(t, l, BIAS, 1);
     for (uint32_t gate = l->coupled; gate < GATES; gate++)
-        if (gate != CELL_GATE) /* which has none: three in a row */
+        if (gate != CELL_GATE) /* the cell gate has none, so three in a row */
             l->peephole[gate] = real_input(t, PEEPHOLE + gate - (gate == OUTPUT_GATE));
     l->projection = real_input(t, PROJECTION);
     l->projection_bias = real_input(t, PROJECTION_BIAS);
@@ -106,8 +106,8 @@ static kiln_value gate_of(kiln_tflite *t, const lstm *l, uint32_t gate, kiln_val
     return kiln_tflite_unary(t, KILN_OP_SIGMOID, sum);
 }
 
-/* One step. `of_x`: what its input adds to the gates, [batch][gates * cells]; `h` and `c` as
- * stored, before and after; *out_y: what the step gives. */
+/* One step. `of_x`: the input's part of the gates, [batch][gates * cells]; `h` and `c` as stored,
+ * before and after; *out_y: the step's result. */
 static void step(kiln_tflite *t, const lstm *l, kiln_value of_x, kiln_value *h, kiln_value *c,
                  kiln_value *out_y) {
     kiln_value sum[GATES] = {0};
@@ -138,7 +138,7 @@ static void step(kiln_tflite *t, const lstm *l, kiln_value of_x, kiln_value *h, 
     *out_y = y;
 }
 
-/* What inputs add to the gates, in one product. */
+/* The inputs' part of the gates, in one product. */
 static kiln_value of_inputs(kiln_tflite *t, const lstm *l, kiln_value x) {
     return add(t, kiln_tflite_binary(t, KILN_OP_MATMUL, x, l->of_x), l->bias);
 }

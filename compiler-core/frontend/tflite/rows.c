@@ -1,5 +1,5 @@
-/* Slices whose place only the run knows, and lists one row of which gets a new value: what loops
- * over the steps of a sequence are made of. */
+/* Slices whose position is known at run time only, and lists one row of which is replaced: used by
+ * loops over the steps of a sequence. */
 #include <string.h>
 
 #include "compiler-core/frontend/tflite/import.h"
@@ -8,17 +8,18 @@
 typedef struct partly {
     uint32_t count;
     int64_t item[KILN_RANK_MAX];
-    kiln_value value[KILN_RANK_MAX]; /* of one element, where `item` is not known; 0: it is */
+    kiln_value value[KILN_RANK_MAX]; /* the value of one element, if `item` is unknown; 0: it is
+                                      * known */
 } partly;
 
-/* Appends the elements of `value`; false where they are too many, or cannot be told apart. */
+/* Appends the elements of `value`; false if there are too many, or they cannot be separated. */
 static bool append(kiln_tflite *t, kiln_value value, partly *out) {
     const int64_t count = kiln_shape_count(kiln_tflite_shape(t, value));
     kiln_tensor known;
     if (count > KILN_RANK_MAX - (int64_t)out->count) return false;
     kiln_status st = kiln_value_evaluate(t->graph, value, &t->evaluation, &known);
     const bool is_known = st == NULL;
-    kiln_status_free(st); /* the run knows it, or what it depends on is wrong and will be found */
+    kiln_status_free(st); /* known at run time only, or depends on an error that will be reported */
     if (!is_known && count != 1) return false;
     for (int64_t i = 0; i < count; i++) {
         if (is_known)
@@ -30,7 +31,7 @@ static bool append(kiln_tflite *t, kiln_value value, partly *out) {
     return true;
 }
 
-/* Input `index`, of as many items as `x` has dimensions: as it is, or as it was joined. */
+/* Input `index`, with one item per dimension of `x`: a value, or a concatenation. */
 static bool read_partly(kiln_tflite *t, uint32_t index, const kiln_tflite_tensor *x, partly *out) {
     const kiln_value value = kiln_tflite_stored(t, kiln_tflite_needed(t, index), KILN_TFLITE_LAST);
     *out = (partly){0};
@@ -62,7 +63,7 @@ static kiln_value numbers(kiln_tflite *t, kiln_value like, int64_t count, uint32
     return kiln_tflite_constant(t, &all);
 }
 
-/* So many elements along dimension `d` from where the run says. */
+/* Takes `count` elements along dimension `d` from a position known at run time. */
 static void take_rows(kiln_tflite *t, uint32_t d, kiln_value first, int64_t count) {
     const kiln_attr attr = kiln_attr_int("axis", d);
     const kiln_value data = kiln_tflite_data(t, 0, KILN_TFLITE_LAST),
@@ -73,7 +74,7 @@ static void take_rows(kiln_tflite *t, uint32_t d, kiln_value first, int64_t coun
         KILN_TFLITE_LAST);
 }
 
-/* Its result is rows of `x` up to `at`, or from there on. */
+/* Defines the result as the rows of `x` before `at`, or from there on. */
 static void leave_open(kiln_tflite *t, kiln_tflite_tensor *x, kiln_value at, bool is_behind) {
     kiln_tflite_tensor *result = kiln_tflite_output(t, 0);
     const kiln_value list = kiln_tflite_stored(t, x, KILN_TFLITE_LAST);
@@ -102,8 +103,8 @@ bool kiln_tflite_slice_in_run(kiln_tflite *t, kiln_tflite_tensor *x) {
     return true;
 }
 
-/* The file gives the result a fixed number of rows, that of the list: so the rows behind the new
- * one are those behind its place. */
+/* In the file the result has a fixed number of rows, that of the list: so the rows behind the new
+ * one are those behind its position. */
 bool kiln_tflite_set_row(kiln_tflite *t) {
     const kiln_tflite_tensor *front = kiln_tflite_input(t, 0), *item = kiln_tflite_input(t, 1),
                              *back = kiln_tflite_input(t, 2), *result = kiln_tflite_output(t, 0);

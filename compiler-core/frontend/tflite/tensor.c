@@ -1,4 +1,5 @@
-/* Tensors of a model: what the file says of them, their constants, and the forms of their values.
+/* Tensors of a model: their description in the file, their constants, and the forms of their
+ * values.
  */
 #include <math.h>
 #include <string.h>
@@ -6,9 +7,10 @@
 #include "base/check.h"
 #include "compiler-core/frontend/tflite/import.h"
 
-#define NAME_BYTES_MAX 256 /* of a longer name the rest is left out */
+#define NAME_BYTES_MAX 256 /* longer names are cut off */
 
-/* ---- what the file says ---------------------------------------------------------------------- */
+/* ---- description in the file
+ * ---------------------------------------------------------------------- */
 
 typedef struct element_type {
     const char *name;
@@ -147,7 +149,7 @@ static kiln_status find_bytes(const kiln_tflite *t, uint32_t buffer, kiln_str *o
     const uint64_t offset = (uint64_t)kiln_tflite_int(&table, KILN_TFLITE_BUFFER_OFFSET, 0),
                    size = (uint64_t)kiln_tflite_int(&table, KILN_TFLITE_BUFFER_SIZE, 0);
     *out_bytes = kiln_flat_bytes(&data);
-    if (offset <= 1) return kiln_flat_status(&t->file); /* 0 and 1 say that there is none */
+    if (offset <= 1) return kiln_flat_status(&t->file); /* 0 and 1 mean that there is none */
     if (offset > t->file.bytes.size || size > t->file.bytes.size - offset)
         return KILN_ERROR(INVALID_ARGUMENT, "its data is outside of the file");
     *out_bytes = (kiln_str){t->file.bytes.data + offset, (size_t)size};
@@ -185,7 +187,7 @@ static kiln_status load_constant(kiln_tflite *t, const kiln_tflite_tensor *tenso
         unpack(bytes, size, out->data);
     else if (size)
         memcpy(out->data, bytes.data, size);
-    uint8_t *byte = out->data; /* others than 0 and 1 would be trap values of bool */
+    uint8_t *byte = out->data; /* values other than 0 and 1 are invalid bools */
     for (size_t i = 0; tensor->dtype == KILN_BOOL && i < size; i++) byte[i] = byte[i] != 0;
     return KILN_OK;
 }
@@ -203,7 +205,8 @@ static void make_constant(kiln_tflite *t, kiln_tflite_tensor *tensor) {
     }
 }
 
-/* What a variable is before the run: an input, under its name. Before the first run it is 0. */
+/* Makes the value of a variable before the run an input, under its name. Before the first run it is
+ * 0. */
 static void make_variable(kiln_tflite *t, kiln_tflite_tensor *tensor) {
     if (t->depth || tensor->bits)
         kiln_tflite_fail(t, KILN_ERROR(UNIMPLEMENTED, "tensor \"%.*s\": a variable of %s",
@@ -301,7 +304,7 @@ kiln_value kiln_tflite_zero(kiln_tflite *t, kiln_tflite_tensor *tensor) {
     return number_value(t, &tensor->zero, &tensor->zero_value);
 }
 
-/* quantize_linear or dequantize_linear by the tensor's numbers. */
+/* quantize_linear or dequantize_linear by the tensor's scale and zero point. */
 static kiln_value by_numbers(kiln_tflite *t, kiln_op op, kiln_tflite_tensor *tensor,
                              kiln_value value, kiln_tflite_layout layout) {
     if (t->st) return 0;
@@ -435,7 +438,7 @@ static kiln_shape shape_in_file(const kiln_tflite *t, kiln_value value, kiln_tfl
     return shape;
 }
 
-/* Files give no shape to what only the run knows, and one to everything else. */
+/* Files give a shape to every tensor except those whose size is known at run time only. */
 static void check_shape(kiln_tflite *t, const kiln_tflite_tensor *tensor, const kiln_shape *shape) {
     const kiln_shape *said = &tensor->shape;
     bool same = said->rank == shape->rank;

@@ -77,7 +77,7 @@ static void expect(kiln_zoo_builder *b, const char *name, double power, bool rec
     kiln_vec_push_in(b->arena, &b->expected, expected);
 }
 
-/* Rectifiers, and what passes on what they made. */
+/* Whether the result is rectified: of rectifiers, and of operators that keep elements. */
 static bool is_rectified(const kiln_zoo_builder *b, const Onnx__NodeProto *node) {
     static const char *const rectifier[] = {"Relu", "Clip"}, *const keeper[] = {
                                                                  "MaxPool", "GlobalAveragePool",
@@ -112,7 +112,7 @@ int32_t kiln_zoo_float_type(const kiln_zoo_builder *b) {
 }
 
 void kiln_zoo_end(kiln_zoo_builder *b, kiln_str name, kiln_zoo_value y, kiln_strbuf *out) {
-    memcpy(y.name, "y", sizeof "y"); /* everybody who names the value shares this text */
+    memcpy(y.name, "y", sizeof "y"); /* all nodes that name the value share this text */
     b->graph.name = kiln_str_dup(b->arena, name);
     PUSH(b, &b->graph, output, value_info(b, y.name, kiln_zoo_float_type(b), &y.shape));
     size_t size = onnx__model_proto__get_packed_size(&b->model);
@@ -193,7 +193,7 @@ static void add_constant(kiln_zoo_builder *b, char *name, int32_t type, const ki
     PUSH(b, &b->graph, initializer, tensor);
 }
 
-/* As the model's floats are. */
+/* Converts to the model's float type. */
 static void add_floats(kiln_zoo_builder *b, char *name, const kiln_zoo_shape *shape, float *value,
                        size_t count) {
     uint16_t *half = (uint16_t *)value; /* narrowed in place, from the first on */

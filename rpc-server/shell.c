@@ -17,6 +17,7 @@
 #include "base/rand.h"
 #include "base/vec.h"
 #include "deploy/runtime/peak.h"
+#include "proto/event_queue.h"
 #include "rpc-server/board_builder.h"
 #include "rpc-server/board_connection.h"
 #include "rpc-server/log_tail.h"
@@ -38,10 +39,8 @@ struct kiln_server_shell {
 
     kiln_server *server;
     kiln_server_actions actions;
-    KILN_VEC(kiln_server_event)
-    events; /* posted, not yet decided; what they point to is in event_arena */
-    kiln_arena event_arena;
-    kiln_timer *soon, *tick, *reading, *drain;
+    kiln_event_queue *events; /* NULL: the shell is being destroyed, nothing is decided any more */
+    kiln_timer *reading, *drain;
     bool leaving; /* asked to stop: it ends when nothing is left to hand in */
 
     kiln_blob_store *store;
@@ -57,37 +56,31 @@ struct kiln_server_shell {
 
 /* ---- Events in, actions out ---- */
 
-static const char *keep_text(kiln_server_shell *shell, const char *text) {
-    return text ? kiln_str_dup(&shell->event_arena, kiln_str_from(text)) : NULL;
+static const kiln_msg_trial_result *keep_result(const kiln_msg_trial_result *result,
+                                                kiln_arena *arena) {
+    return &kiln_event_keep_message(
+                &(kiln_message){.type = KILN_MSG_TRIAL_RESULT, .trial_result = *result}, arena)
+                ->trial_result;
 }
 
-static const kiln_message *keep_message(kiln_server_shell *shell, const kiln_message *message) {
-    kiln_message copy = kiln_message_copy(message, &shell->event_arena);
-    return kiln_arena_copy(&shell->event_arena, &copy, sizeof copy);
+/* A result, and parts of messages, are copied as the message that they travel in. */
+static void keep_event(void *event, kiln_arena *arena) {
+    kiln_server_event *e = event;
+    e->failure = kiln_event_keep_text(e->failure, arena);
+    e->text = kiln_event_keep_text(e->text, arena);
+    e->message = kiln_event_keep_message(e->message, arena);
+    if (e->result) e->result = keep_result(e->result, arena);
+    if (e->built)
+        e->built = &keep_result(&(kiln_msg_trial_result){.built = *e->built}, arena)->built;
+    if (e->env)
+        e->env =
+            &kiln_event_keep_message(
+                 &(kiln_message){.type = KILN_MSG_BOARD_STATE, .board_state.env = *e->env}, arena)
+                 ->board_state.env;
 }
 
-/* Queues an event; what it points to is copied. Decided soon, never from inside. */
 static void post(void *context, const kiln_server_event *event) {
-    kiln_server_shell *shell = context;
-    if (!shell->soon) return; /* the loop closes what was open, and nobody decides any more */
-    kiln_server_event copy = *event;
-    copy.failure = keep_text(shell, event->failure);
-    copy.text = keep_text(shell, event->text);
-    if (event->message) copy.message = keep_message(shell, event->message);
-    if (event->result)
-        copy.result = &keep_message(shell, &(kiln_message){.type = KILN_MSG_TRIAL_RESULT,
-                                                           .trial_result = *event->result})
-                           ->trial_result;
-    if (event->built)
-        copy.built = &keep_message(shell, &(kiln_message){.type = KILN_MSG_TRIAL_RESULT,
-                                                          .trial_result.built = *event->built})
-                          ->trial_result.built;
-    if (event->env)
-        copy.env = &keep_message(shell, &(kiln_message){.type = KILN_MSG_BOARD_STATE,
-                                                        .board_state.env = *event->env})
-                        ->board_state.env;
-    kiln_vec_push(&shell->events, copy);
-    kiln_timer_start(shell->soon, 0);
+    kiln_event_queue_post(((kiln_server_shell *)context)->events, event);
 }
 
 /* ---- What modules leave ---- */
@@ -124,16 +117,14 @@ static void on_run(void *context, const kiln_server_event *event) {
     parting *p = kiln_alloc(sizeof *p);
     *p = (parting){.shell = context, .event = *event};
     kiln_arena_init(&p->arena, 0);
-    kiln_message kept = kiln_message_copy(
-        &(kiln_message){.type = KILN_MSG_TRIAL_RESULT, .trial_result = *event->result}, &p->arena);
-    p->event.result =
-        &((kiln_message *)kiln_arena_copy(&p->arena, &kept, sizeof kept))->trial_result;
+    p->event.result = keep_result(event->result, &p->arena);
     kiln_board_connection_give(p->shell->connection, &p->event.result->outputs.digest, on_given, p);
 }
 
 static void carry_out(kiln_server_shell *shell, const kiln_server_action *action);
 
-static void decide(kiln_server_shell *shell, const kiln_server_event *event) {
+static void decide(void *context, const void *event) {
+    kiln_server_shell *shell = context;
     kiln_server_actions_reset(&shell->actions);
     kiln_server_step(shell->server, kiln_loop_now_ns(shell->loop), event, &shell->actions);
     for (uint32_t i = 0; i < shell->actions.list.count; i++)
@@ -145,19 +136,15 @@ static bool is_idle(const kiln_server_shell *shell) {
     return counts.waiting + counts.running + counts.kept == 0;
 }
 
-/* Decides everything that was posted, also what the actions post meanwhile. */
-static void pump(void *context) {
-    kiln_server_shell *shell = context;
-    for (uint32_t i = 0; i < shell->events.count; i++) {
-        kiln_server_event event = shell->events.data[i]; /* the vector may move */
-        decide(shell, &event);
-    }
-    shell->events.count = 0;
-    kiln_arena_reset(&shell->event_arena);
-    uint64_t now_ns = kiln_loop_now_ns(shell->loop), next_ns = kiln_server_next_ns(shell->server);
-    if (next_ns != UINT64_MAX)
-        kiln_timer_start(shell->tick, next_ns > now_ns ? next_ns - now_ns : 0);
-    if (shell->leaving && (!kiln_board_connection_is_open(shell->connection) || is_idle(shell)))
+static uint64_t next_ns(void *context) {
+    const kiln_server_shell *shell = context;
+    return kiln_server_next_ns(shell->server);
+}
+
+static void end_turn(void *context, bool is_empty) {
+    const kiln_server_shell *shell = context;
+    if (is_empty && shell->leaving &&
+        (!kiln_board_connection_is_open(shell->connection) || is_idle(shell)))
         kiln_loop_stop(shell->loop);
 }
 
@@ -477,7 +464,6 @@ kiln_status kiln_server_shell_create(const kiln_server_shell_options *options,
     shell->lock_fd = -1;
     shell->helper_pidfd = pidfd_open(kiln_helper_pid(options->helper), 0);
     kiln_arena_init(&shell->arena, 0);
-    kiln_arena_init(&shell->event_arena, 0);
     uint64_t seed = 0;
     kiln_status st = kiln_rand_system(&seed, sizeof seed);
     if (!st && shell->helper_pidfd < 0)
@@ -494,9 +480,15 @@ kiln_status kiln_server_shell_create(const kiln_server_shell_options *options,
         kiln_server_shell_destroy(shell);
         return st;
     }
-    shell->soon = kiln_timer_create(shell->loop, pump, shell);
-    shell->tick = kiln_timer_create(shell->loop, on_tick, shell);
-    kiln_timer_read_first(shell->tick);
+    shell->events = kiln_event_queue_create(
+        &(kiln_event_queue_options){.loop = shell->loop,
+                                    .event_bytes = sizeof(kiln_server_event),
+                                    .keep = keep_event,
+                                    .decide = decide,
+                                    .end_turn = end_turn,
+                                    .next_ns = next_ns,
+                                    .tick = on_tick,
+                                    .context = shell});
     shell->reading = kiln_timer_create(shell->loop, on_reading, shell);
     shell->drain = kiln_timer_create(shell->loop, on_drained, shell);
     kiln_loop_on_signal(shell->loop, SIGTERM, on_stop_signal, shell);
@@ -532,11 +524,10 @@ void kiln_server_shell_destroy(kiln_server_shell *shell) {
     kiln_power_destroy(shell->power);
     kiln_watch_destroy(shell->helper_watch);
     if (shell->helper_pidfd >= 0) close(shell->helper_pidfd);
-    kiln_timer_destroy(shell->soon);
-    kiln_timer_destroy(shell->tick);
+    kiln_event_queue_destroy(shell->events);
+    shell->events = NULL;
     kiln_timer_destroy(shell->reading);
     kiln_timer_destroy(shell->drain);
-    shell->soon = NULL;
     kiln_loop_destroy(shell->loop);
     kiln_board_connection_destroy(shell->connection);
     kiln_log_tail_destroy(shell->tail);
@@ -544,8 +535,6 @@ void kiln_server_shell_destroy(kiln_server_shell *shell) {
     kiln_server_actions_deinit(&shell->actions);
     kiln_blob_store_close(shell->store);
     if (shell->lock_fd >= 0) close(shell->lock_fd);
-    kiln_vec_deinit(&shell->events);
-    kiln_arena_deinit(&shell->event_arena);
     kiln_arena_deinit(&shell->arena);
     kiln_free(shell);
 }

@@ -17,6 +17,7 @@
 #include "base/trace.h"
 #include "base/vec.h"
 #include "db/db.h"
+#include "proto/event_queue.h"
 #include "tracker/audit.h"
 #include "tracker/http.h"
 #include "tracker/net_metrics.h"
@@ -25,9 +26,8 @@
 
 #define SOFTWARE "kiln-tracker 0.1.0"
 #define GOAWAY_MS 0u
-#define DECIDE_NS (KILN_TURN_NS / 2) /* of a turn */
-#define LEAD_NS UINT64_C(200000000)  /* between two looks at who leads */
-#define COLLECT_S INT64_C(86400)     /* between two looks at all blobs, also over restarts */
+#define LEAD_NS UINT64_C(200000000) /* between two looks at who leads */
+#define COLLECT_S INT64_C(86400)    /* between two looks at all blobs, also over restarts */
 #define COLLECT_LOOK_NS (UINT64_C(3600) * KILN_NS_PER_S) /* whether it is time for that */
 #define GONE_A_TICK 1024u
 
@@ -56,13 +56,10 @@ struct kiln_tracker_shell {
 
     kiln_tracker *tracker;
     kiln_tracker_actions actions;
-    KILN_VEC(kiln_tracker_event)
-    events;           /* posted; what they point to is in event_arena */
-    uint32_t decided; /* of them, the first */
-    kiln_arena event_arena;
+    kiln_event_queue *events; /* NULL: the shell is being destroyed, nothing is decided any more */
     kiln_tracker_persistence *persistence;
     kiln_map conns; /* kiln_conn_id to kiln_conn */
-    kiln_timer *soon, *tick, *lead;
+    kiln_timer *lead;
     const char *address; /* what stands in the file of it; NULL: nothing does */
     bool serving;        /* else another tracker leads, and this one stands by */
     cleaning *cleaning;  /* what is collected for the next one; NULL: nothing */
@@ -126,23 +123,14 @@ static kiln_status create_tracker(kiln_tracker_shell *shell) {
 
 /* ---- Events in, actions out ---- */
 
-static void post(kiln_tracker_shell *shell, const kiln_tracker_event *event) {
-    if (!shell->soon) return; /* the loop closes what was open, and nobody decides any more */
-    kiln_tracker_event copy = *event;
-    if (event->failure)
-        copy.failure = kiln_str_dup(&shell->event_arena, kiln_str_from(event->failure));
-    kiln_message kept;
-    if (event->message) {
-        kept = kiln_message_copy(event->message, &shell->event_arena);
-        copy.message = kiln_arena_copy(&shell->event_arena, &kept, sizeof kept);
-    }
-    if (event->hello) {
-        kept = kiln_message_copy(&(kiln_message){.type = KILN_MSG_HELLO, .hello = *event->hello},
-                                 &shell->event_arena);
-        copy.hello = kiln_arena_copy(&shell->event_arena, &kept.hello, sizeof kept.hello);
-    }
-    kiln_vec_push(&shell->events, copy);
-    if (shell->events.count == 1) kiln_timer_start(shell->soon, 0);
+static void keep_event(void *event, kiln_arena *arena) {
+    kiln_tracker_event *e = event;
+    e->failure = kiln_event_keep_text(e->failure, arena);
+    e->message = kiln_event_keep_message(e->message, arena);
+    if (e->hello)
+        e->hello = &kiln_event_keep_message(
+                        &(kiln_message){.type = KILN_MSG_HELLO, .hello = *e->hello}, arena)
+                        ->hello;
 }
 
 static kiln_str key_of(const uint64_t *peer) {
@@ -306,7 +294,8 @@ static void carry_out(kiln_tracker_shell *shell, const kiln_tracker_action *acti
     }
 }
 
-static void decide(kiln_tracker_shell *shell, const kiln_tracker_event *event) {
+static void decide(void *context, const void *event) {
+    kiln_tracker_shell *shell = context;
     if (shell->failure) return;
     kiln_tracker_actions_reset(&shell->actions);
     kiln_tracker_step(shell->tracker, kiln_loop_now_ns(shell->loop), event, &shell->actions);
@@ -314,39 +303,23 @@ static void decide(kiln_tracker_shell *shell, const kiln_tracker_event *event) {
         carry_out(shell, &shell->actions.list.data[i]);
 }
 
-/* After deciding: what is to be kept goes to the disk, and the next look at all is due then. */
-static void end_turn(kiln_tracker_shell *shell) {
-    kiln_tracker_persistence_turn(shell->persistence);
-    uint64_t now_ns = kiln_loop_now_ns(shell->loop), next_ns = kiln_tracker_next_ns(shell->tracker);
-    if (next_ns != UINT64_MAX)
-        kiln_timer_start(shell->tick, next_ns > now_ns ? next_ns - now_ns : 0);
+static uint64_t next_ns(void *context) {
+    const kiln_tracker_shell *shell = context;
+    return kiln_tracker_next_ns(shell->tracker);
 }
 
-/* Decides what was posted, for DECIDE_NS. What is left comes in the next turn, and until nothing is
- * nobody is read from, so that it does not grow. */
-static void pump(void *context) {
+/* While events are left no peer is read, so that the queue does not grow. */
+static void end_turn(void *context, bool is_empty) {
     kiln_tracker_shell *shell = context;
-    const uint64_t end_ns = kiln_clock_ns() + DECIDE_NS;
-    while (shell->decided < shell->events.count) {
-        kiln_tracker_event event = shell->events.data[shell->decided++]; /* the vector may move */
-        decide(shell, &event);
-        if (kiln_clock_ns() >= end_ns) break;
-    }
-    const bool more = shell->decided < shell->events.count;
-    if (!more) {
-        shell->events.count = shell->decided = 0;
-        kiln_arena_reset(&shell->event_arena);
-    }
-    end_turn(shell);
-    kiln_loop_pause_reading(shell->loop, more);
-    if (more) kiln_timer_start(shell->soon, 0);
+    kiln_tracker_persistence_turn(shell->persistence);
+    kiln_loop_pause_reading(shell->loop, !is_empty);
 }
 
 /* Decides what a group that is durable lets go, or one that cannot be kept ends. Who lost the lead
  * says nothing more: another decides now; nor does who stops. */
 static void on_kept(void *context, uint64_t first, uint64_t last, kiln_status failure) {
     kiln_tracker_shell *shell = context;
-    if (!shell->soon) {
+    if (!shell->events) {
         kiln_status_free(failure);
         return;
     }
@@ -359,14 +332,15 @@ static void on_kept(void *context, uint64_t first, uint64_t last, kiln_status fa
                                 .failure = failure ? kiln_status_text(failure) : NULL};
     for (event.persist = first; event.persist <= last; event.persist++) decide(shell, &event);
     kiln_status_free(failure);
-    end_turn(shell);
+    kiln_tracker_persistence_turn(shell->persistence);
+    kiln_event_queue_set_tick(shell->events);
 }
 
 static void on_tick(void *context) {
     kiln_tracker_shell *shell = context;
     kiln_tracker_persistence_commit(shell->persistence);
     clean(shell);
-    post(context, &(kiln_tracker_event){.kind = KILN_TRACKER_TICK});
+    kiln_event_queue_post(shell->events, &(kiln_tracker_event){.kind = KILN_TRACKER_TICK});
 }
 
 /* ---- Connections ---- */
@@ -415,10 +389,11 @@ static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hell
              kiln_peer_role_name((kiln_peer_role)hello->role),
              KILN_STR_ARG(hello->name.size > 0 ? hello->name : hello->node),
              key[0] ? " with key " : "", key);
-    post(shell, &(kiln_tracker_event){.kind = KILN_TRACKER_CONNECTED,
-                                      .peer = peer,
-                                      .hello = hello,
-                                      .who = who_of(kiln_conn_peer(conn))});
+    kiln_event_queue_post(shell->events,
+                          &(kiln_tracker_event){.kind = KILN_TRACKER_CONNECTED,
+                                                .peer = peer,
+                                                .hello = hello,
+                                                .who = who_of(kiln_conn_peer(conn))});
 }
 
 static void on_message(void *context, kiln_conn *conn, const kiln_message *message) {
@@ -427,9 +402,9 @@ static void on_message(void *context, kiln_conn *conn, const kiln_message *messa
     if (message->type == KILN_MSG_BOARD_UP) kiln_fail_pass(KILN_FAIL_TRACKER_BOARD);
     if (message->type == KILN_MSG_JOB_OPEN) kiln_fail_pass(KILN_FAIL_TRACKER_OPEN);
     if (message->type == KILN_MSG_LEASE_REQ) kiln_fail_pass(KILN_FAIL_TRACKER_REQUEST);
-    post(context, &(kiln_tracker_event){.kind = KILN_TRACKER_MESSAGE,
-                                        .peer = kiln_conn_id(conn),
-                                        .message = message});
+    kiln_event_queue_post(shell->events, &(kiln_tracker_event){.kind = KILN_TRACKER_MESSAGE,
+                                                               .peer = kiln_conn_id(conn),
+                                                               .message = message});
 }
 
 static void on_closed(void *context, kiln_conn *conn, kiln_status why) {
@@ -438,7 +413,8 @@ static void on_closed(void *context, kiln_conn *conn, kiln_status why) {
     kiln_log(KILN_LOG_DEBUG, "peer %llu is gone: %s", (unsigned long long)peer,
              kiln_status_text(why));
     if (kiln_map_remove(&shell->conns, key_of(&peer)))
-        post(shell, &(kiln_tracker_event){.kind = KILN_TRACKER_CLOSED, .peer = peer});
+        kiln_event_queue_post(shell->events,
+                              &(kiln_tracker_event){.kind = KILN_TRACKER_CLOSED, .peer = peer});
 }
 
 static void on_refused(void *context, const kiln_peer *peer, kiln_status why) {
@@ -758,13 +734,18 @@ kiln_status kiln_tracker_shell_create(const kiln_tracker_shell_options *options,
     shell->options = *options;
     shell->lock_fd = -1;
     kiln_arena_init(&shell->arena, 0);
-    kiln_arena_init(&shell->event_arena, 0);
     kiln_map_init(&shell->conns);
     kiln_status st = kiln_loop_create_stoppable(&shell->loop);
     if (!st) {
-        shell->soon = kiln_timer_create(shell->loop, pump, shell);
-        shell->tick = kiln_timer_create(shell->loop, on_tick, shell);
-        kiln_timer_read_first(shell->tick);
+        shell->events = kiln_event_queue_create(
+            &(kiln_event_queue_options){.loop = shell->loop,
+                                        .event_bytes = sizeof(kiln_tracker_event),
+                                        .keep = keep_event,
+                                        .decide = decide,
+                                        .end_turn = end_turn,
+                                        .next_ns = next_ns,
+                                        .tick = on_tick,
+                                        .context = shell});
         shell->lead = kiln_timer_create(shell->loop, on_lead, shell);
         st = open_parts(shell);
     }
@@ -806,10 +787,9 @@ void kiln_tracker_shell_destroy(kiln_tracker_shell *shell) {
     if (!shell) return;
     close_connections(shell);
     remove_address_file(shell);
-    kiln_timer_destroy(shell->soon);
-    kiln_timer_destroy(shell->tick);
+    kiln_event_queue_destroy(shell->events);
+    shell->events = NULL;
     kiln_timer_destroy(shell->lead);
-    shell->soon = NULL;
     kiln_http_destroy(shell->http);
     kiln_keyring_close(shell->keyring);
     kiln_loop_destroy(shell->loop);
@@ -826,8 +806,6 @@ void kiln_tracker_shell_destroy(kiln_tracker_shell *shell) {
     kiln_depot_close(shell->depot);
     if (shell->lock_fd >= 0) close(shell->lock_fd);
     kiln_map_deinit(&shell->conns);
-    kiln_vec_deinit(&shell->events);
-    kiln_arena_deinit(&shell->event_arena);
     kiln_arena_deinit(&shell->arena);
     kiln_free(shell);
 }

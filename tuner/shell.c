@@ -22,7 +22,15 @@
 
 static void carry_out(kiln_shell *shell, const kiln_tuner_action *action);
 
-static void decide(kiln_shell *shell, const kiln_tuner_event *event) {
+static void keep_event(void *event, kiln_arena *arena) {
+    kiln_tuner_event *e = event;
+    e->text = kiln_event_keep_text(e->text, arena);
+    e->failure = kiln_event_keep_text(e->failure, arena);
+    e->message = kiln_event_keep_message(e->message, arena);
+}
+
+static void decide(void *context, const void *event) {
+    kiln_shell *shell = context;
     kiln_loop_part(shell->loop, "a decision");
     kiln_tuner_actions_reset(&shell->actions);
     kiln_tuner_step(shell->tuner, kiln_loop_now_ns(shell->loop), event, &shell->actions);
@@ -30,27 +38,9 @@ static void decide(kiln_shell *shell, const kiln_tuner_event *event) {
         carry_out(shell, &shell->actions.list.data[i]);
 }
 
-/* Decides what was posted, also what the actions post meanwhile; what takes long goes on in the
- * next turn. */
-static void pump(void *context) {
-    kiln_shell *shell = context;
-    KILN_CHECK(!shell->pumping);
-    shell->pumping = true;
-    do {
-        if (shell->decided == shell->events.count) break;
-        kiln_tuner_event event = shell->events.data[shell->decided++]; /* the vector may move */
-        decide(shell, &event);
-    } while (!kiln_loop_is_late(shell->loop));
-    shell->pumping = false;
-    if (shell->decided < shell->events.count) {
-        kiln_timer_start(shell->soon, 0);
-        return;
-    }
-    shell->events.count = shell->decided = 0;
-    kiln_arena_reset(&shell->event_arena);
-    uint64_t now_ns = kiln_loop_now_ns(shell->loop), next_ns = kiln_tuner_next_ns(shell->tuner);
-    if (next_ns != UINT64_MAX)
-        kiln_timer_start(shell->tick, next_ns > now_ns ? next_ns - now_ns : 0);
+static uint64_t next_ns(void *context) {
+    const kiln_shell *shell = context;
+    return kiln_tuner_next_ns(shell->tuner);
 }
 
 static void on_tick(void *context) {
@@ -281,7 +271,6 @@ kiln_status kiln_shell_create(const kiln_shell_options *options, kiln_shell **ou
     kiln_shell *shell = kiln_alloc(sizeof *shell);
     shell->options = *options;
     shell->lock_fd = -1;
-    kiln_arena_init(&shell->event_arena, 0);
     kiln_status st = kiln_loop_create_stoppable(&shell->loop);
     if (!st) st = open_stores(shell);
     if (st) {
@@ -290,9 +279,14 @@ kiln_status kiln_shell_create(const kiln_shell_options *options, kiln_shell **ou
     }
     kiln_loop *loop = shell->loop;
     shell->io_thread = kiln_io_thread_create(loop);
-    shell->tick = kiln_timer_create(loop, on_tick, shell);
-    kiln_timer_read_first(shell->tick);
-    shell->soon = kiln_timer_create(loop, pump, shell);
+    shell->events =
+        kiln_event_queue_create(&(kiln_event_queue_options){.loop = loop,
+                                                            .event_bytes = sizeof(kiln_tuner_event),
+                                                            .keep = keep_event,
+                                                            .decide = decide,
+                                                            .next_ns = next_ns,
+                                                            .tick = on_tick,
+                                                            .context = shell});
     shell->commit = kiln_timer_create(loop, kiln_shell_commit, shell);
     shell->claims = kiln_timer_create(loop, kiln_shell_claim, shell);
     shell->builders = kiln_builders_create(
@@ -321,11 +315,10 @@ void kiln_shell_destroy(kiln_shell *shell) {
         kiln_io_thread_wait(shell->io_thread);
     }
     kiln_builders_destroy(shell->builders);
-    kiln_timer_destroy(shell->tick);
-    kiln_timer_destroy(shell->soon);
+    kiln_event_queue_destroy(shell->events);
+    shell->events = NULL;
     kiln_timer_destroy(shell->commit);
     kiln_timer_destroy(shell->claims);
-    shell->soon = NULL;
     while (shell->jobs) {
         kiln_shell_job *job = shell->jobs;
         shell->jobs = job->next;
@@ -341,8 +334,6 @@ void kiln_shell_destroy(kiln_shell *shell) {
     kiln_blob_store_close(shell->store);
     kiln_db_close(shell->db);
     kiln_signer_destroy(shell->signer);
-    kiln_vec_deinit(&shell->events);
-    kiln_arena_deinit(&shell->event_arena);
     if (shell->lock_fd >= 0) close(shell->lock_fd);
     kiln_free(shell);
 }

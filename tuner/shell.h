@@ -20,6 +20,7 @@
 #include "base/vec.h"
 #include "compiler-core/worker/builder.h"
 #include "db/db.h"
+#include "proto/event_queue.h"
 #include "proto/loop.h"
 #include "proto/net.h"
 #include "proto/signing.h"
@@ -149,11 +150,8 @@ struct kiln_shell {
     kiln_loop *loop;
     kiln_tuner *tuner;
     kiln_tuner_actions actions;
-    KILN_VEC(kiln_tuner_event) events; /* posted; views live in event_arena */
-    uint32_t decided;                  /* of these */
-    kiln_arena event_arena;
-    bool pumping;
-    kiln_timer *tick, *soon, *commit, *claims;
+    kiln_event_queue *events; /* of kiln_tuner_event; NULL: the shell is being destroyed */
+    kiln_timer *commit, *claims;
     kiln_shell_options options;
     char node[KILN_HASH128_TEXT], boot[KILN_HASH128_TEXT];
     kiln_conn *conn;

@@ -5,23 +5,8 @@
 #include "base/check.h"
 #include "tuner/shell.h"
 
-/* ---- Events ---- */
-
-static const char *keep_text(kiln_shell *shell, const char *text) {
-    return text ? kiln_str_dup(&shell->event_arena, kiln_str_from(text)) : NULL;
-}
-
 void kiln_shell_post(kiln_shell *shell, const kiln_tuner_event *event) {
-    if (!shell->soon) return; /* the loop closes what was open, and nobody decides any more */
-    kiln_tuner_event copy = *event;
-    copy.text = keep_text(shell, event->text);
-    copy.failure = keep_text(shell, event->failure);
-    if (event->message) {
-        kiln_message message = kiln_message_copy(event->message, &shell->event_arena);
-        copy.message = kiln_arena_copy(&shell->event_arena, &message, sizeof message);
-    }
-    kiln_vec_push(&shell->events, copy);
-    kiln_timer_start(shell->soon, 0);
+    kiln_event_queue_post(shell->events, event);
 }
 
 /* ---- Jobs and candidates ---- */

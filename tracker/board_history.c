@@ -5,10 +5,6 @@
 #include "base/check.h"
 #include "tracker/state.h"
 
-/* Boards whose new events are written in one tick at most: a fleet that comes back all at once must
- * not keep the tracker from serving it. */
-#define KEEP_MAX 256u
-
 static const char *const name_of[] = {
 #define X(NAME, name) [KILN_TRACKER_PAST_##NAME] = name,
     KILN_TRACKER_PASTS(X)
@@ -36,14 +32,6 @@ void kiln_tracker_board_happened(kiln_tracker *t, kiln_tracker_board *board,
 void kiln_tracker_history_forget(kiln_tracker *t, kiln_tracker_board *board) {
     if (board->unkept) kiln_tracker_remove(&t->boards.unkept, board);
     board->unkept = false;
-}
-
-void kiln_tracker_history_tick(kiln_tracker *t) {
-    for (uint32_t i = 0; t->boards.unkept.count && i < KEEP_MAX; i++) {
-        kiln_tracker_board *board = t->boards.unkept.data[0];
-        kiln_tracker_history_forget(t, board);
-        kiln_tracker_board_persist(t, board);
-    }
 }
 
 uint64_t kiln_tracker_history_lost_ns(const kiln_tracker *t, const kiln_tracker_board *board) {

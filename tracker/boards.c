@@ -7,6 +7,10 @@
 #include "base/fence.h"
 #include "tracker/state.h"
 
+/* Boards whose new events are written in one tick at most: a fleet that comes back all at once must
+ * not keep the tracker from serving it. */
+#define EVENTS_PER_TICK 256u
+
 kiln_tracker_board *kiln_tracker_board_find(kiln_tracker *t, kiln_str node) {
     uint64_t value = 0;
     return kiln_map_find(&t->boards.of_node, node, &value) ? (kiln_tracker_board *)(uintptr_t)value
@@ -388,6 +392,14 @@ uint64_t kiln_tracker_board_persist(kiln_tracker *t, kiln_tracker_board *board) 
     board->kept_results = board->results;
     kiln_tracker_history_forget(t, board);
     return persist;
+}
+
+void kiln_tracker_boards_write_events(kiln_tracker *t) {
+    for (uint32_t i = 0; t->boards.unkept.count && i < EVENTS_PER_TICK; i++) {
+        kiln_tracker_board *board = t->boards.unkept.data[0];
+        kiln_tracker_history_forget(t, board);
+        kiln_tracker_board_persist(t, board);
+    }
 }
 
 kiln_status kiln_tracker_board_restore(kiln_tracker *t, const kiln_tracker_row *row) {

@@ -188,6 +188,8 @@ KILN_MUST_USE kiln_status kiln_tracker_board_restore(kiln_tracker *t, const kiln
 void kiln_tracker_boards_free(kiln_tracker *t);
 /* Has the board's row written, and returns the number of that. */
 uint64_t kiln_tracker_board_persist(kiln_tracker *t, kiln_tracker_board *board);
+/* Writes boards with new events: some of them, in each tick. */
+void kiln_tracker_boards_write_events(kiln_tracker *t);
 /* Idle boards are offered again: somebody may have what was kept from them. */
 void kiln_tracker_offer_idle(kiln_tracker *t);
 
@@ -209,7 +211,6 @@ void kiln_tracker_wants_free(kiln_tracker *t);
 /* Remembers it; on disk soon, or with the next row of the board. */
 void kiln_tracker_board_happened(kiln_tracker *t, kiln_tracker_board *board,
                                  kiln_tracker_board_event what, const char *text);
-void kiln_tracker_history_tick(kiln_tracker *t);
 /* How long it is lost, also over restarts of the tracker. Only of boards without a peer. */
 uint64_t kiln_tracker_history_lost_ns(const kiln_tracker *t, const kiln_tracker_board *board);
 /* The board is written, or goes away. */

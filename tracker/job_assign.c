@@ -9,7 +9,8 @@ static void send_assign(kiln_tracker *t, const kiln_tracker_job *job,
         .type = KILN_MSG_JOB_ASSIGN,
         .job_assign = {.job = kiln_str_from(job->id),
                        .spec = job->spec,
-                       .trusted = kiln_tracker_trusted_of(t, job->spec.project, trusted),
+                       .trusted = kiln_tracker_trusted_of(
+                           t, kiln_tracker_project_find(t, job->spec.project), trusted),
                        .run = kiln_str_from(job->run)}};
     kiln_tracker_send(t, tuner, &message);
     if (!job->ending_ns) return;

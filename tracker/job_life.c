@@ -38,7 +38,8 @@ static void forget_old_jobs(kiln_tracker *t) {
 static void tell_end(kiln_tracker *t, kiln_tracker_job *job) {
     kiln_sign_public trusted[KILN_MESSAGES_TRUSTED];
     kiln_message message = {.type = KILN_MSG_JOB_DONE, .job_done = job->done};
-    message.job_done.trusted = kiln_tracker_trusted_of(t, job->spec.project, trusted);
+    message.job_done.trusted =
+        kiln_tracker_trusted_of(t, kiln_tracker_project_find(t, job->spec.project), trusted);
     kiln_tracker_send(t, job->client, &message);
 }
 

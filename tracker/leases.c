@@ -87,6 +87,7 @@ static void remove_lease(kiln_tracker *t, kiln_tracker_lease *lease) {
         if (project->setting[KILN_SETTING_BOARDS] && project->queue.jobs.count)
             kiln_tracker_offer_idle(t); /* one of its others may have what was kept from it */
         kiln_tracker_project_ended(t, project, lease->counted, kiln_tracker_lease_cost(t, lease));
+        kiln_tracker_project_forget(t, project);
     }
     kiln_tracker_board_release(lease->board, lease->lease);
     kiln_map_remove(&t->leases.of_number, number_key(&lease->lease));

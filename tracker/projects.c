@@ -255,15 +255,45 @@ static kiln_status restore_quota(kiln_tracker *t, const kiln_tracker_row *row,
     return st;
 }
 
+static kiln_status restore_signer(kiln_tracker *t, const kiln_tracker_row *row,
+                                  kiln_arena *scratch) {
+    kiln_msg_kept_signer kept = {0};
+    kiln_str half = row->id, name = kiln_str_cut(&half, '/');
+    kiln_status st = kiln_record_decode(KILN_RECORD_kept_signer, row->body, scratch, &kept);
+    return st ? st : kiln_tracker_trusted_restore(kiln_tracker_project_find(t, name), half, &kept);
+}
+
+/* Of a project without jobs, only what it had today counts. */
+static kiln_status restore_share(kiln_tracker *t, const kiln_tracker_row *row,
+                                 kiln_arena *scratch) {
+    kiln_msg_kept_share kept = {0};
+    kiln_status st = kiln_record_decode(KILN_RECORD_kept_share, row->body, scratch, &kept);
+    if (st) return st;
+    kiln_str name = kiln_str_slice(row->id, strlen(KILN_TRACKER_SHARE_PREFIX), row->id.size);
+    if (name.size == 0) name = KILN_STR(KILN_PROJECT_DEFAULT); /* as it once was */
+    kiln_tracker_project *project =
+        kept.day_ns > 0 ? kiln_tracker_project_get(t, name) : kiln_tracker_project_find(t, name);
+    if (!project) return KILN_OK;
+    project->used = project->kept = kept.used;
+    project->lease_ns = kept.lease_ns;
+    project->day = kept.day;
+    project->day_ns = project->kept_day_ns = kept.day_ns;
+    project->is_kept = true;
+    t->projects.shared = KILN_MAX(t->projects.shared, kept.shared);
+    t->projects.lease_ns = KILN_MAX(t->projects.lease_ns, kept.lease_ns);
+    return KILN_OK;
+}
+
 kiln_status kiln_tracker_project_restore(kiln_tracker *t, const kiln_tracker_row *row) {
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
-    kiln_status st =
-        row->kind == KILN_TRACKER_ROW_PERSON    ? kiln_tracker_person_restore(t, row, &scratch)
-        : row->kind == KILN_TRACKER_ROW_PROJECT ? restore_project(t, row, &scratch)
-        : row->kind == KILN_TRACKER_ROW_MEMBER  ? restore_member(t, row, &scratch)
-        : row->kind == KILN_TRACKER_ROW_SIGNER  ? kiln_tracker_trusted_restore(t, row, &scratch)
-                                                : restore_quota(t, row, &scratch);
+    kiln_status st = row->kind == KILN_TRACKER_ROW_PERSON
+                         ? kiln_tracker_person_restore(t, row, &scratch)
+                     : row->kind == KILN_TRACKER_ROW_PROJECT ? restore_project(t, row, &scratch)
+                     : row->kind == KILN_TRACKER_ROW_MEMBER  ? restore_member(t, row, &scratch)
+                     : row->kind == KILN_TRACKER_ROW_SIGNER  ? restore_signer(t, row, &scratch)
+                     : row->kind == KILN_TRACKER_ROW_SHARE   ? restore_share(t, row, &scratch)
+                                                             : restore_quota(t, row, &scratch);
     kiln_arena_deinit(&scratch);
     return kiln_status_note(st, "stored row of %.*s", KILN_STR_ARG(row->id));
 }

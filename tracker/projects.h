@@ -7,6 +7,7 @@
 #include "tracker/rights.h"
 
 #define KILN_TRACKER_PROJECTS_MAX 4096u
+#define KILN_TRACKER_SHARE_PREFIX "project/" /* of the ids of share rows, so that none is empty */
 
 typedef struct kiln_tracker_member {
     kiln_tracker_text person, by;
@@ -76,6 +77,7 @@ typedef struct kiln_tracker_projects {
 void kiln_tracker_projects_init(kiln_tracker *t);
 
 /* projects.c */
+/* Any row of projects and persons. Shares come after the jobs. */
 KILN_MUST_USE kiln_status kiln_tracker_project_restore(kiln_tracker *t,
                                                        const kiln_tracker_row *row);
 /* NULL: there is none. */
@@ -140,7 +142,6 @@ void kiln_tracker_project_add_running(kiln_tracker_project *project, uint64_t co
 void kiln_tracker_shares_keep(kiln_tracker *t);
 /* The row of a project that goes. */
 void kiln_tracker_share_remove(kiln_tracker *t, const kiln_tracker_project *project);
-KILN_MUST_USE kiln_status kiln_tracker_share_restore(kiln_tracker *t, const kiln_tracker_row *row);
 
 /* signers.c */
 /* NOT_FOUND: it names no signer, or none that is trusted. RESOURCE_EXHAUSTED: quota. */
@@ -153,14 +154,15 @@ uint64_t kiln_tracker_trusted_add(kiln_tracker *t, const kiln_tracker_peer *clie
 uint64_t kiln_tracker_trusted_remove(kiln_tracker *t, kiln_tracker_project *project,
                                      kiln_str signer);
 void kiln_tracker_trusted_drop(kiln_tracker *t, kiln_tracker_project *project); /* all */
-KILN_MUST_USE kiln_status kiln_tracker_trusted_restore(kiln_tracker *t, const kiln_tracker_row *row,
-                                                       kiln_arena *scratch);
+/* `half`: the text of the public half, from the row's id. */
+KILN_MUST_USE kiln_status kiln_tracker_trusted_restore(kiln_tracker_project *project, kiln_str half,
+                                                       const kiln_msg_kept_signer *kept);
 /* Views into the project; returns how many. */
 uint32_t kiln_tracker_trusted_rows(const kiln_tracker *t, const kiln_tracker_project *project,
                                    kiln_msg_signer_row out[KILN_MESSAGES_TRUSTED]);
-/* Those that count in jobs of the project now, as JOB_ASSIGN and JOB_DONE carry them: a view of
- * `out`. */
-kiln_str kiln_tracker_trusted_of(kiln_tracker *t, kiln_str project,
+/* Those that count in jobs of the project (NULL: none do) now, as JOB_ASSIGN and JOB_DONE carry
+ * them: a view of `out`. */
+kiln_str kiln_tracker_trusted_of(const kiln_tracker *t, const kiln_tracker_project *project,
                                  kiln_sign_public out[KILN_MESSAGES_TRUSTED]);
 /* Invariants (kiln_tracker_check). */
 void kiln_tracker_projects_check(const kiln_tracker *t);

@@ -125,7 +125,8 @@ kiln_msg_job_row kiln_tracker_job_row(const kiln_tracker *t, const kiln_tracker_
 kiln_msg_job_row kiln_tracker_long_job_row(kiln_tracker *t, const kiln_tracker_job *job,
                                            kiln_sign_public trusted[KILN_MESSAGES_TRUSTED]) {
     kiln_msg_job_row row = kiln_tracker_job_row(t, job, true);
-    row.trusted = kiln_tracker_trusted_of(t, job->spec.project, trusted);
+    row.trusted =
+        kiln_tracker_trusted_of(t, kiln_tracker_project_find(t, job->spec.project), trusted);
     return row;
 }
 

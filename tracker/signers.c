@@ -56,21 +56,15 @@ static uint64_t keep(kiln_tracker *t, const kiln_tracker_project *project,
     return persist;
 }
 
-kiln_status kiln_tracker_trusted_restore(kiln_tracker *t, const kiln_tracker_row *row,
-                                         kiln_arena *scratch) {
-    kiln_msg_kept_signer kept = {0};
-    kiln_tracker_trusted trusted = {0};
-    kiln_str half = row->id, name = kiln_str_cut(&half, '/');
-    kiln_tracker_project *project = kiln_tracker_project_find(t, name);
-    kiln_status st = kiln_record_decode(KILN_RECORD_kept_signer, row->body, scratch, &kept);
-    if (!st &&
-        (!kiln_sign_public_parse(half, &trusted.half) || kept.node.size >= sizeof trusted.node))
-        st = KILN_ERROR(DATA_LOSS, "it names no signer");
-    if (st || !project) return st; /* one of a project that was dropped is of no use */
-    snprintf(trusted.node, sizeof trusted.node, "%.*s", KILN_STR_ARG(kept.node));
+kiln_status kiln_tracker_trusted_restore(kiln_tracker_project *project, kiln_str half,
+                                         const kiln_msg_kept_signer *kept) {
+    kiln_tracker_trusted trusted = {.given_ms = kept->given_ms};
+    if (!kiln_sign_public_parse(half, &trusted.half) || kept->node.size >= sizeof trusted.node)
+        return KILN_ERROR(DATA_LOSS, "it names no signer");
+    if (!project) return KILN_OK; /* one of a project that was dropped is of no use */
+    snprintf(trusted.node, sizeof trusted.node, "%.*s", KILN_STR_ARG(kept->node));
     kiln_sign_public_print(&trusted.half, trusted.text);
-    kiln_tracker_set_text(trusted.by, kept.by);
-    trusted.given_ms = kept.given_ms;
+    kiln_tracker_set_text(trusted.by, kept->by);
     kiln_vec_push(&project->trusted, trusted);
     return KILN_OK;
 }
@@ -173,9 +167,8 @@ uint32_t kiln_tracker_trusted_rows(const kiln_tracker *t, const kiln_tracker_pro
     return project->trusted.count;
 }
 
-kiln_str kiln_tracker_trusted_of(kiln_tracker *t, kiln_str name,
+kiln_str kiln_tracker_trusted_of(const kiln_tracker *t, const kiln_tracker_project *project,
                                  kiln_sign_public out[KILN_MESSAGES_TRUSTED]) {
-    const kiln_tracker_project *project = kiln_tracker_project_find(t, name);
     kiln_sign_public next[KILN_MESSAGES_TRUSTED];
     uint32_t count = 0, next_count = 0;
     for (uint32_t i = 0; project && i < project->trusted.count; i++) {

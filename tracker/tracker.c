@@ -173,7 +173,7 @@ static void on_tick(kiln_tracker *t) {
     kiln_tracker_quotas_tick(t);
     kiln_tracker_board_service_tick(t);
     kiln_tracker_boards_tick(t);
-    kiln_tracker_history_tick(t);
+    kiln_tracker_boards_write_events(t);
     if (kiln_tracker_shares_begin(t)) {
         kiln_tracker_leases_tell_cost(t);
         kiln_tracker_shares_keep(t);
@@ -217,11 +217,11 @@ static kiln_status restore(kiln_tracker *t, const kiln_tracker_row *row) {
     case KILN_TRACKER_ROW_PROJECT:
     case KILN_TRACKER_ROW_MEMBER:
     case KILN_TRACKER_ROW_QUOTA:
+    case KILN_TRACKER_ROW_SHARE:
     case KILN_TRACKER_ROW_SIGNER: return kiln_tracker_project_restore(t, row);
     case KILN_TRACKER_ROW_FIGURES: return kiln_tracker_figures_restore(t, row);
     case KILN_TRACKER_ROW_BLOB: return kiln_tracker_put_restore(t, row);
     case KILN_TRACKER_ROW_JOB: return kiln_tracker_job_restore(t, row);
-    case KILN_TRACKER_ROW_SHARE: return kiln_tracker_share_restore(t, row);
     case KILN_TRACKER_ROW_BOARD: return kiln_tracker_board_restore(t, row);
     case KILN_TRACKER_ROW_LEASE: return kiln_tracker_lease_restore(t, row);
     case KILN_TRACKER_ROW_EPOCH: kiln_tracker_epoch_restore(t, row); return KILN_OK;

@@ -3,8 +3,6 @@
  * least comes first. What a lease will cost is not known when it is given, so that it counts as
  * much as the project's leases lately lasted, until it ends. (Start-time fair queueing, Goyal, Vin
  * and Cheng 1996.) */
-#include <string.h>
-
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/macros.h"
@@ -96,15 +94,12 @@ void kiln_tracker_project_ended(kiln_tracker *t, kiln_tracker_project *project, 
         update_mean(&project->lease_ns, (double)held_ns);
         update_mean(&t->projects.lease_ns, (double)held_ns);
     }
-    kiln_tracker_project_forget(t, project);
 }
 
 /* ---- On disk: now and then, as leases end all the time ---- */
 
-#define ROW_PREFIX "project/" /* so that no name is empty */
-
 static kiln_tracker_row row_of(const kiln_tracker_project *project, kiln_strbuf *id) {
-    kiln_strbuf_printf(id, ROW_PREFIX "%s", project->name);
+    kiln_strbuf_printf(id, KILN_TRACKER_SHARE_PREFIX "%s", project->name);
     return (kiln_tracker_row){.kind = KILN_TRACKER_ROW_SHARE, .id = kiln_strbuf_view(id)};
 }
 
@@ -154,27 +149,4 @@ void kiln_tracker_share_remove(kiln_tracker *t, const kiln_tracker_project *proj
     row.removed = true;
     kiln_tracker_persist_later(t, &row, 1);
     kiln_strbuf_deinit(&id);
-}
-
-/* After the jobs: of a project without any, only what it had today counts. */
-kiln_status kiln_tracker_share_restore(kiln_tracker *t, const kiln_tracker_row *row) {
-    kiln_msg_kept_share kept = {0};
-    kiln_arena scratch;
-    kiln_arena_init(&scratch, 0);
-    kiln_status st = kiln_record_decode(KILN_RECORD_kept_share, row->body, &scratch, &kept);
-    kiln_arena_deinit(&scratch);
-    if (st) return kiln_status_note(st, "stored share %.*s", KILN_STR_ARG(row->id));
-    kiln_str name = kiln_str_slice(row->id, strlen(ROW_PREFIX), row->id.size);
-    if (name.size == 0) name = KILN_STR(KILN_PROJECT_DEFAULT); /* as it once was */
-    kiln_tracker_project *project =
-        kept.day_ns > 0 ? kiln_tracker_project_get(t, name) : kiln_tracker_project_find(t, name);
-    if (!project) return KILN_OK;
-    project->used = project->kept = kept.used;
-    project->lease_ns = kept.lease_ns;
-    project->day = kept.day;
-    project->day_ns = project->kept_day_ns = kept.day_ns;
-    project->is_kept = true;
-    t->projects.shared = KILN_MAX(t->projects.shared, kept.shared);
-    t->projects.lease_ns = KILN_MAX(t->projects.lease_ns, kept.lease_ns);
-    return KILN_OK;
 }

@@ -1,12 +1,12 @@
-/* Keys: who may speak to a tracker over a network, and as what. A key is a secret that one node and
- * its tracker share; TLS proves that both know it (docs/reference/keys.md). To it belongs a pair
- * that signs: the node has its seed, the tracker only the public half.
+/* Keys: which nodes may connect to a tracker over a network, and in which role. A key is a secret
+ * that one node and its tracker share; TLS proves that both know it (docs/reference/keys.md). To it
+ * belongs a pair for signatures: the node has its seed, the tracker only the public half.
  *
- * A key is called ROLE/NODE/GENERATION, as in "board/rpi-1/2". NODE is also the identity under
- * which its holder appears in the fleet. A node has at most two generations at a time, so that a
- * key can be replaced without a moment in which none is right; a number never comes back. A key
- * file is text, one key a line; a tracker's holds the keys of all its nodes, a node's its own. This
- * header is text and decisions only; proto/net.h reads files and watches them. */
+ * A key is called ROLE/NODE/GENERATION, as in "board/rpi-1/2". NODE is also the identity of its
+ * holder in the fleet. A node has at most two generations at a time, so that a key can be replaced
+ * while one is always valid; a number is never used again. A key file is text, one key a line; a
+ * tracker's file holds the keys of all its nodes, a node's file its own. This header has text and
+ * decisions only; proto/net.h reads files and watches them. */
 #ifndef KILN_PROTO_KEYS_H
 #define KILN_PROTO_KEYS_H
 
@@ -28,9 +28,9 @@
 
 typedef enum kiln_key_state {
     KILN_KEY_IN_FORCE,
-    KILN_KEY_OFFERED,  /* in force; the node that has the one before it is to take it */
+    KILN_KEY_OFFERED,  /* in force; offered to the node, which has the one before it */
     KILN_KEY_DECLINED, /* in force; the node could not take it */
-    KILN_KEY_REVOKED,  /* nothing but its number is left, so that it does not come back */
+    KILN_KEY_REVOKED,  /* only its number is kept, so that it is not used again */
     KILN_KEY_STATE_COUNT
 } kiln_key_state;
 
@@ -39,32 +39,32 @@ typedef struct kiln_key {
     char node[KILN_MESSAGES_TEXT + 1]; /* letters, digits, dot, dash, underscore */
     uint32_t generation;               /* from 1; 0 in names that mean all of them */
     kiln_key_state state;
-    uint32_t last_day; /* on which it is valid, UTC, counted from 1970; 0: for ever */
+    uint32_t last_day; /* on which it is valid, UTC, counted from 1970; 0: no end */
     bool has_public, has_seed;
-    kiln_sign_public public_half;       /* of what its node signs with; in a tracker's file */
+    kiln_sign_public public_half;       /* of its node's signatures; in a tracker's file */
     uint8_t seed[KILN_SIGN_SEED_BYTES]; /* the secret half; in the node's own file only */
     uint8_t secret[KILN_KEY_BYTES];
-    bool has_before;            /* its node signed by another seed before this key */
-    kiln_succession succession; /* which one, and that one's word for public_half */
+    bool has_before;            /* its node signed with another seed before this key */
+    kiln_succession succession; /* that seed's public half, and its signature of public_half */
 } kiln_key;
 
 /* Sorted by role, node, generation; zero-initialise. */
 typedef struct kiln_keys {
-    KILN_VEC(kiln_key) key; /* grown by keys.c alone, which wipes what it leaves behind */
+    KILN_VEC(kiln_key) key; /* only keys.c lets it grow, and wipes the old memory */
 } kiln_keys;
 
-/* Forgets the secrets, in memory too. */
+/* Wipes the secrets. */
 void kiln_keys_deinit(kiln_keys *keys);
 
 /* "ROLE/NODE" or "ROLE/NODE/GENERATION" into a key without a secret. INVALID_ARGUMENT: neither; the
- * note says what is wrong and which roles there are. */
+ * error lists the roles. */
 KILN_MUST_USE kiln_status kiln_key_name_parse(kiln_str text, kiln_key *out_name);
 /* NUL-terminated; a generation of 0 is left out. */
 void kiln_key_name_print(const kiln_key *name, char out_text[KILN_KEY_NAME_BYTES]);
 
 #define KILN_DAY_TEXT 11      /* "2026-12-31" and NUL */
 #define KILN_DAY_MAX 2932896u /* 9999-12-31 */
-/* Days since 1970 and back; false: `text` is no day after 1970-01-01. */
+/* Days since 1970 and back. False: `text` is no day after 1970-01-01. */
 bool kiln_day_parse(kiln_str text, uint32_t *out_day);
 void kiln_day_print(uint32_t day, char out_text[KILN_DAY_TEXT]);
 uint32_t kiln_day_of(uint64_t wall_ns);
@@ -80,11 +80,11 @@ void kiln_keys_print(const kiln_keys *keys, kiln_strbuf *out);
 const kiln_key *kiln_keys_find(const kiln_keys *keys, const kiln_key *name);
 /* Whether such a key was revoked, as far as the list remembers. */
 bool kiln_keys_was_revoked(const kiln_keys *keys, const kiln_key *name);
-/* A generation that its node is to take in place of `key`; NULL. */
+/* The generation that is offered in place of `key`; NULL: none. */
 const kiln_key *kiln_keys_offer(const kiln_keys *keys, const kiln_key *key);
-/* The newest key with a public half, of that role and node (NULL: any) and with that half or in the
- * place of it (NULL: any), that is neither revoked nor expired; NULL. O(log n) with a name, else
- * O(n). */
+/* The newest key with a public half that is neither revoked nor expired, of this role and node
+ * (NULL: any), with this half or as its successor (NULL: any); NULL: none. O(log n) with a name,
+ * else O(n). */
 const kiln_key *kiln_keys_signer(const kiln_keys *keys, const kiln_key *name,
                                  const kiln_sign_public *half, uint32_t today);
 uint32_t kiln_keys_in_force(const kiln_keys *keys); /* how many are not revoked */
@@ -92,22 +92,22 @@ uint32_t kiln_keys_in_force(const kiln_keys *keys); /* how many are not revoked 
  * NOT_FOUND; INVALID_ARGUMENT: `name` is NULL and there are several nodes. */
 KILN_MUST_USE kiln_status kiln_keys_newest(const kiln_keys *keys, const kiln_key *name,
                                            const kiln_key **out_key);
-/* Adds `key` as the next generation of its role and node, counting on from what was revoked, and
- * drops the oldest when there would be more than KILN_KEY_GENERATIONS. `*out_key` is valid until
- * the keys change. RESOURCE_EXHAUSTED: KILN_KEYS_MAX. OUT_OF_RANGE: KILN_KEY_GENERATION_MAX. */
+/* Adds `key` as the next generation of its role and node, after revoked ones too, and drops the
+ * oldest beyond KILN_KEY_GENERATIONS. `*out_key` is valid until the keys change.
+ * RESOURCE_EXHAUSTED: KILN_KEYS_MAX. OUT_OF_RANGE: KILN_KEY_GENERATION_MAX. */
 KILN_MUST_USE kiln_status kiln_keys_add(kiln_keys *keys, const kiln_key *key,
                                         const kiln_key **out_key);
 /* Revokes one generation, or all of the node when name's is 0; returns how many. */
 uint32_t kiln_keys_revoke(kiln_keys *keys, const kiln_key *name);
-/* What came of an offer. TAKEN (KILN_KEY_IN_FORCE): the generations before `name` are revoked, and
- * its node signs by `name`'s public half where that has a succession. */
+/* Records the outcome of an offer. KILN_KEY_IN_FORCE: the node has taken it. The generations before
+ * `name` are revoked, and its public half replaces the node's where it has a succession. */
 void kiln_keys_settle(kiln_keys *keys, const kiln_key *name, kiln_key_state outcome);
 
 bool kiln_key_may_speak_as(kiln_peer_role role, kiln_peer_role as);
-/* PERMISSION_DENIED: it may not. The dialling side looks before it dials, as the tracker says
- * nothing to strangers. */
+/* PERMISSION_DENIED: it may not. Checked before dialling, as the tracker tells strangers no reason.
+ */
 KILN_MUST_USE kiln_status kiln_key_check_role(const kiln_key *key, kiln_peer_role as);
-/* What a key has proven must be what HELLO says: role and name. PERMISSION_DENIED. */
+/* PERMISSION_DENIED: HELLO says another role or node than the proven key. */
 KILN_MUST_USE kiln_status kiln_key_check_hello(const kiln_key *key, const kiln_msg_hello *hello);
 
 #endif

@@ -1,6 +1,6 @@
-/* The loop that every program with a socket runs on: timers, signals, file descriptors and a pool
- * for work that blocks. Thin over libuv, which appears nowhere outside proto/net. Everything here
- * belongs to the loop's thread, except kiln_loop_wake and the `run` function of kiln_loop_work. */
+/* The event loop of every program with a socket: timers, signals, file descriptors and a pool for
+ * work that blocks. Thin over libuv, which appears nowhere outside proto/net. All of it must run on
+ * the loop's thread, except kiln_loop_wake and the `run` function of kiln_loop_work. */
 #ifndef KILN_PROTO_LOOP_H
 #define KILN_PROTO_LOOP_H
 
@@ -17,13 +17,13 @@ typedef struct kiln_watch kiln_watch;
 
 /* Turns SIGPIPE off for the whole process. RESOURCE_EXHAUSTED: no file descriptors left. */
 KILN_MUST_USE kiln_status kiln_loop_create(kiln_loop **out_loop);
-/* Releases the loop; whatever was made on it (timers, watches, connections, listeners) must be
- * destroyed or closed before; their close callbacks run in here. NULL is fine. */
+/* Everything that was made on the loop (timers, watches, connections, listeners) must be destroyed
+ * or closed before; the close callbacks run in here. NULL is fine. */
 void kiln_loop_destroy(kiln_loop *loop);
 /* Runs until kiln_loop_stop, or until nothing is left to wait for. */
 void kiln_loop_run(kiln_loop *loop);
-/* One round: waits for the next thing to happen, handles it. False when nothing is left. For tests
- * and for programs that wait for one answer. */
+/* One turn: waits for the next events and handles them. False when nothing is left. For tests and
+ * for programs that wait for one answer. */
 bool kiln_loop_run_once(kiln_loop *loop);
 void kiln_loop_stop(kiln_loop *loop);
 /* kiln_clock_ns, read again. */
@@ -36,8 +36,8 @@ kiln_timer *kiln_timer_create_named(kiln_loop *loop, const char *name, void (*fi
 #define kiln_timer_create(loop, fire, context) kiln_timer_create_named(loop, #fire, fire, context)
 void kiln_timer_start(kiln_timer *timer, uint64_t delay_ns);
 void kiln_timer_stop(kiln_timer *timer);
-/* From now on, when its time has come, it fires only after what waits in the sockets was read: for
- * a timer that judges who is silent, and must not condemn those whose words lie here unread. */
+/* From now on, when it is due, it fires only after the sockets were read: for a timer that looks
+ * for silent peers, whose messages may wait here unread. */
 void kiln_timer_read_first(kiln_timer *timer);
 void kiln_timer_destroy(kiln_timer *timer); /* NULL is fine */
 
@@ -58,9 +58,9 @@ void kiln_watch_destroy(kiln_watch *watch); /* NULL is fine */
 void kiln_loop_on_signal(kiln_loop *loop, int signal, void (*raised)(void *context, int signal),
                          void *context);
 
-/* A loop for a program that serves: SIGINT and SIGTERM end kiln_loop_run, and are logged. Made
- * before anybody can know that the program is there: who asks it to stop must always get an orderly
- * end. Errors of kiln_loop_create. */
+/* A loop for a server: SIGINT and SIGTERM end kiln_loop_run, and are logged. Make it before other
+ * programs know that the server runs, so that a signal always ends it in order. Errors of
+ * kiln_loop_create. */
 KILN_MUST_USE kiln_status kiln_loop_create_stoppable(kiln_loop **out_loop);
 
 /* Runs `run` on a pool thread, then `done` on the loop. `context` is the caller's until then. */
@@ -68,22 +68,22 @@ void kiln_loop_work_named(kiln_loop *loop, const char *name, void (*run)(void *c
                           void (*done)(void *context), void *context);
 #define kiln_loop_work(loop, run, done, context) \
     kiln_loop_work_named(loop, #done, run, done, context)
-/* Calls `wake` soon on the loop; from any thread, several calls may be served by one. */
+/* kiln_loop_wake calls `wake` soon on the loop; from any thread, one call may serve several. */
 void kiln_loop_on_wake(kiln_loop *loop, void (*wake)(void *context), void *context);
 void kiln_loop_wake(kiln_loop *loop);
 
 /* ---- How long turns take ----
  *
- * A turn is what a loop does between two waits. It shall take at most KILN_TURN_NS: whoever talks
- * to the program waits for it. Handlers are called by the function or message that they are. */
+ * A turn is what a loop does between two waits. It should take at most KILN_TURN_NS, as all peers
+ * wait for it. A handler has the name of its function or message. */
 #define KILN_TURN_NS UINT64_C(5000000)
-#define KILN_TURN_WARN_NS UINT64_C(100000000) /* this is said in the log */
+#define KILN_TURN_WARN_NS UINT64_C(100000000) /* a turn of this length is logged */
 #define KILN_TURN_BUCKETS 10u
 
 typedef struct kiln_turn_times {
     uint64_t bucket[KILN_TURN_BUCKETS]; /* turns by their length: kiln_turn_bound_s */
     uint64_t count, sum_ns, max_ns;
-    const char *handler; /* that took most of the longest */
+    const char *handler; /* that took the largest part of the longest turn */
 } kiln_turn_times;
 
 /* A handler that took more than KILN_TURN_NS of CPU. */
@@ -94,29 +94,28 @@ typedef struct kiln_turn_slow {
 } kiln_turn_slow;
 
 typedef struct kiln_loop_times {
-    kiln_turn_times wall;  /* without waiting for something to happen */
-    kiln_turn_times cpu;   /* of the loop's thread: independent of what else the machine does */
-    kiln_thread_work most; /* of one turn, each by itself */
+    kiln_turn_times wall;  /* without waiting for events */
+    kiln_turn_times cpu;   /* of the loop's thread: independent of other load */
+    kiln_thread_work most; /* largest count of one turn, each by itself */
     kiln_turn_slow slow[KILN_TURN_SLOW_MAX];
-    uint32_t slow_count; /* handlers; more are not told apart */
+    uint32_t slow_count; /* later handlers are not listed */
 } kiln_loop_times;
 
-/* What the handler under way does from here on is timed by itself, and called `name`, which lasts.
- * Outside of handlers nothing is timed. */
+/* Times the rest of the current handler by itself, under `name`, which lasts; else does nothing. */
 void kiln_loop_part(kiln_loop *loop, const char *name);
-/* Reads from no connection, or goes on: for who has more to decide than fits a turn. */
+/* Stops reading from all connections, or starts again: for a program that falls behind. */
 void kiln_loop_pause_reading(kiln_loop *loop, bool is_paused);
-/* Whether a turn has taken so long that a handler with a list to work off goes on in the next. */
+/* Whether the turn has taken so long that a handler with a list should continue in the next one. */
 bool kiln_loop_is_late(const kiln_loop *loop);
 
-/* Up to here, in seconds; the last has no bound. */
+/* Upper bounds of the buckets in seconds; the last has none. */
 extern const double kiln_turn_bound_s[KILN_TURN_BUCKETS - 1];
 
 /* Since the loop was made. */
 const kiln_loop_times *kiln_loop_times_get(const kiln_loop *loop);
 /* The same for Prometheus. */
 void kiln_loop_times_print(const kiln_loop_times *times, kiln_strbuf *out);
-/* One line for the log of a program that ends. */
+/* One line, logged when a program ends. */
 void kiln_loop_times_summary(const kiln_loop_times *times, kiln_strbuf *out);
 
 #endif

@@ -1,13 +1,13 @@
-/* Front header of proto/wire: what Kiln's programs say to each other, as structs and as bytes. Used
+/* Front header of proto/wire: the messages between Kiln's programs, as structs and as bytes. Used
  * by tracker, tuner, rpc-server and cli; it does no I/O. The messages are the rows of messages.def;
  * docs/reference/messages.md is generated from them.
  *
  * A frame is a 16-byte little-endian header and a body:
  *     u32 magic "KLN1" | u8 type | u8 flags | u16 zero | u32 stream | u32 body bytes
  * The body is a msgpack map with small-integer keys, or raw bytes when the type is DATA. The header
- * is checked before anything is allocated for the body. Streams name requests: the answer carries
- * the stream of the question. Odd streams are opened by the side that dialled, even ones by the
- * tracker; stream 0 is for what nobody asked for. */
+ * is checked before anything is allocated for the body. A stream names a request; the answer has
+ * the same stream. The dialling side opens odd streams, the tracker even ones; stream 0 is for
+ * messages that answer no request. */
 #ifndef KILN_PROTO_PROTO_H
 #define KILN_PROTO_PROTO_H
 
@@ -28,7 +28,7 @@
 
 #define KILN_PROTO_VERSION_MIN 1u
 #define KILN_PROTO_VERSION_MAX 5u
-#define KILN_PROTO_PROVES_TOKEN 5u /* from here on the token is proven by CHALLENGE, never sent */
+#define KILN_PROTO_PROVES_TOKEN 5u /* since then CHALLENGE proves the token */
 #define KILN_NONCE_BYTES 32u
 
 #define KILN_FRAME_MAGIC UINT32_C(0x314e4c4b) /* "KLN1" */
@@ -36,83 +36,77 @@
 #define KILN_FRAME_CONTROL_MAX ((size_t)256 << 10) /* body of a message */
 #define KILN_FRAME_DATA_MAX ((size_t)64 << 10)     /* body of a DATA frame */
 #define KILN_BLOB_BYTES_MAX ((uint64_t)1 << 30)
-/* DATA bytes that a stream may carry before the receiver grants more with WINDOW (version 2). */
+/* DATA bytes that may be sent on a stream before the receiver grants more by WINDOW (version 2). */
 #define KILN_STREAM_CREDIT ((uint32_t)1 << 20)
-#define KILN_STREAM_CREDIT_MAX ((uint32_t)16 << 20) /* that a stream may ever have */
+#define KILN_STREAM_CREDIT_MAX ((uint32_t)16 << 20) /* largest credit of a stream */
 
-/* ---- Words used in fields. Numbers are on the wire and are never reused. ---- */
+/* ---- Values of fields. Numbers are on the wire and are never reused. ---- */
 
-/* Who a peer is. What each may send stands in messages.def. */
-#define KILN_PEER_ROLES(X)   \
-    X(TRACKER, 0, "tracker") \
-    X(BOARD, 1, "board")     \
-    X(TUNER, 2, "tuner")     \
-    X(CLIENT, 3, "client")   \
-    X(ADMIN, 4, "admin")     \
-    X(BUILDER, 5, "builder")
-#define X(name, number, text) KILN_PEER_##name = number,
-typedef enum kiln_peer_role { KILN_PEER_ROLES(X) KILN_PEER_COUNT } kiln_peer_role;
-#undef X
+/* A row of the lists below as a member of its enum. */
+#define KILN_WIRE_VALUE(name, number, text) name = number,
 
-/* What a peer understands beyond the version, bits of HELLO and WELCOME. */
+/* Role of a peer. messages.def lists what each may send. */
+#define KILN_PEER_ROLES(X)             \
+    X(KILN_PEER_TRACKER, 0, "tracker") \
+    X(KILN_PEER_BOARD, 1, "board")     \
+    X(KILN_PEER_TUNER, 2, "tuner")     \
+    X(KILN_PEER_CLIENT, 3, "client")   \
+    X(KILN_PEER_ADMIN, 4, "admin")     \
+    X(KILN_PEER_BUILDER, 5, "builder")
+typedef enum kiln_peer_role { KILN_PEER_ROLES(KILN_WIRE_VALUE) KILN_PEER_COUNT } kiln_peer_role;
+
+/* Features beyond the version, bits of HELLO and WELCOME. */
 typedef enum kiln_wire_feature {
     KILN_WIRE_ZSTD = 1, /* frames whose body is compressed */
 } kiln_wire_feature;
 
-/* Phases of a trial on a board, in order; BUILD, where a board builds, comes between FETCH and
- * LOAD. */
-#define KILN_PHASES(X)   \
-    X(NONE, 0, "none")   \
-    X(FETCH, 1, "fetch") \
-    X(LOAD, 2, "load")   \
-    X(WARM, 3, "warm")   \
-    X(RUN, 4, "run")     \
-    X(CHECK, 5, "check") \
-    X(BUILD, 6, "build")
-#define X(name, number, text) KILN_PHASE_##name = number,
-typedef enum kiln_phase { KILN_PHASES(X) KILN_PHASE_COUNT } kiln_phase;
-#undef X
+/* Phases of a trial on a board, in order; BUILD, if the board builds, follows FETCH. */
+#define KILN_PHASES(X)              \
+    X(KILN_PHASE_NONE, 0, "none")   \
+    X(KILN_PHASE_FETCH, 1, "fetch") \
+    X(KILN_PHASE_LOAD, 2, "load")   \
+    X(KILN_PHASE_WARM, 3, "warm")   \
+    X(KILN_PHASE_RUN, 4, "run")     \
+    X(KILN_PHASE_CHECK, 5, "check") \
+    X(KILN_PHASE_BUILD, 6, "build")
+typedef enum kiln_phase { KILN_PHASES(KILN_WIRE_VALUE) KILN_PHASE_COUNT } kiln_phase;
 
-#define KILN_JOB_STATES(X)   \
-    X(WAITING, 0, "waiting") \
-    X(RUNNING, 1, "running") \
-    X(DONE, 2, "done")       \
-    X(FAILED, 3, "failed")   \
-    X(CANCELLED, 4, "cancelled")
-#define X(name, number, text) KILN_JOB_##name = number,
-typedef enum kiln_job_state { KILN_JOB_STATES(X) KILN_JOB_STATE_COUNT } kiln_job_state;
-#undef X
+#define KILN_JOB_STATES(X)            \
+    X(KILN_JOB_WAITING, 0, "waiting") \
+    X(KILN_JOB_RUNNING, 1, "running") \
+    X(KILN_JOB_DONE, 2, "done")       \
+    X(KILN_JOB_FAILED, 3, "failed")   \
+    X(KILN_JOB_CANCELLED, 4, "cancelled")
+typedef enum kiln_job_state {
+    KILN_JOB_STATES(KILN_WIRE_VALUE) KILN_JOB_STATE_COUNT
+} kiln_job_state;
 
-#define KILN_STOPS(X)                  \
-    X(NONE, 0, "none")                 \
-    X(CONVERGED, 1, "converged")       \
-    X(COUNT_CAP, 2, "capped by count") \
-    X(TIME_CAP, 3, "capped by time")   \
-    X(RACED, 4, "raced out")
-#define X(name, number, text) KILN_STOP_##name = number,
-typedef enum kiln_stop { KILN_STOPS(X) KILN_STOP_COUNT } kiln_stop;
-#undef X
+#define KILN_STOPS(X)                            \
+    X(KILN_STOP_NONE, 0, "none")                 \
+    X(KILN_STOP_CONVERGED, 1, "converged")       \
+    X(KILN_STOP_COUNT_CAP, 2, "capped by count") \
+    X(KILN_STOP_TIME_CAP, 3, "capped by time")   \
+    X(KILN_STOP_RACED, 4, "raced out")
+typedef enum kiln_stop { KILN_STOPS(KILN_WIRE_VALUE) KILN_STOP_COUNT } kiln_stop;
 
-/* Why a task of a job rests. */
-#define KILN_RESTS(X)                                           \
-    X(NONE, 0, "")                                              \
-    X(STORED, 1, "its share of the trials was measured before") \
-    X(NO_OTHERS, 2, "there are no other schedules")             \
-    X(AT_PEAK, 3, "at the machine's peak")                      \
-    X(SMALL, 4, "more trials would hardly be felt")             \
-    X(NO_FINAL, 5, "no time was left for its final")
-#define X(name, number, text) KILN_REST_##name = number,
-typedef enum kiln_rest { KILN_RESTS(X) KILN_REST_COUNT } kiln_rest;
-#undef X
+/* Why a task of a job gets no more trials. */
+#define KILN_RESTS(X)                                                     \
+    X(KILN_REST_NONE, 0, "")                                              \
+    X(KILN_REST_STORED, 1, "its share of the trials was measured before") \
+    X(KILN_REST_NO_OTHERS, 2, "there are no other schedules")             \
+    X(KILN_REST_AT_PEAK, 3, "at the machine's peak")                      \
+    X(KILN_REST_SMALL, 4, "more trials would hardly be felt")             \
+    X(KILN_REST_NO_FINAL, 5, "no time was left for its final")
+typedef enum kiln_rest { KILN_RESTS(KILN_WIRE_VALUE) KILN_REST_COUNT } kiln_rest;
 
-/* What the model blob of a job is. */
+/* Form of a job's model blob. */
 typedef enum kiln_model_form {
-    KILN_MODEL_FORM_ONNX = 0,  /* a model file, with everything in it: of clients up to version 3 */
+    KILN_MODEL_FORM_ONNX = 0,  /* a complete model file: of clients up to version 3 */
     KILN_MODEL_FORM_GRAPH = 1, /* a graph in its canonical bytes (version 4) */
     KILN_MODEL_FORM_COUNT
 } kiln_model_form;
 
-/* The first version whose trackers and tuners take graphs. */
+/* The first version whose trackers and tuners accept graphs. */
 #define KILN_PROTO_TAKES_GRAPHS 4u
 /* The first version whose trackers forget boards by an order. */
 #define KILN_PROTO_FORGETS_BOARDS 5u
@@ -132,32 +126,27 @@ typedef enum kiln_topic {
     KILN_TOPIC_COUNT
 } kiln_topic;
 
-/* Whether a board may be leased; lasts over restarts of board and tracker. */
-#define KILN_BOARD_SERVICES(X)                                                           \
-    X(IN_SERVICE, 0, "in service")                                                       \
-    X(DRAINED, 1, "drained")         /* its leases end in their own time; no new ones */ \
-    X(QUARANTINED, 2, "quarantined") /* its leases end at once, as it cannot be trusted */
-#define X(name, number, text) KILN_BOARD_##name = number,
+/* Whether a board may be leased; kept over restarts of board and tracker. */
+#define KILN_BOARD_SERVICES(X)                                                              \
+    X(KILN_BOARD_IN_SERVICE, 0, "in service")                                               \
+    X(KILN_BOARD_DRAINED, 1, "drained") /* its leases end in their own time; no new ones */ \
+    X(KILN_BOARD_QUARANTINED, 2, "quarantined") /* its leases end at once: it cannot be trusted */
 typedef enum kiln_board_service {
-    KILN_BOARD_SERVICES(X) KILN_BOARD_SERVICE_COUNT
+    KILN_BOARD_SERVICES(KILN_WIRE_VALUE) KILN_BOARD_SERVICE_COUNT
 } kiln_board_service;
-#undef X
 
-/* What a person is in a project; each role has the rights of those before it (tracker/rights.def).
- */
-#define KILN_MEMBERS(X)        \
-    X(NONE, 0, "none")         \
-    X(VIEWER, 1, "viewer")     \
-    X(MEMBER, 2, "member")     \
-    X(OPERATOR, 3, "operator") \
-    X(ADMIN, 4, "admin")
-#define X(name, number, text) KILN_MEMBER_##name = number,
-typedef enum kiln_member { KILN_MEMBERS(X) KILN_MEMBER_COUNT } kiln_member;
-#undef X
+/* Role of a person in a project; each has the rights of those before it (tracker/rights.def). */
+#define KILN_MEMBERS(X)                    \
+    X(KILN_MEMBER_NONE, 0, "none")         \
+    X(KILN_MEMBER_VIEWER, 1, "viewer")     \
+    X(KILN_MEMBER_MEMBER, 2, "member")     \
+    X(KILN_MEMBER_OPERATOR, 3, "operator") \
+    X(KILN_MEMBER_ADMIN, 4, "admin")
+typedef enum kiln_member { KILN_MEMBERS(KILN_WIRE_VALUE) KILN_MEMBER_COUNT } kiln_member;
 
 #define KILN_PROJECT_DEFAULT "default" /* of jobs that name none */
 
-/* What can be set for a project: settings.def. */
+/* Settings of a project: settings.def. */
 typedef enum kiln_setting {
 #define X(NAME, name, right, unit, max, text) KILN_SETTING_##NAME,
 #include "proto/settings.def"
@@ -165,18 +154,18 @@ typedef enum kiln_setting {
     KILN_SETTING_COUNT
 } kiln_setting;
 
-/* What is ordered of projects. */
-#define KILN_PROJECT_ACTS(X) \
-    X(NEW, 0, "new")         \
-    X(SET, 1, "set")         \
-    X(DROP, 2, "drop")       \
-    X(ADD, 3, "add")         \
-    X(REMOVE, 4, "remove")   \
-    X(TRUST, 5, "trust")     \
-    X(DISTRUST, 6, "distrust")
-#define X(name, number, text) KILN_PROJECT_##name = number,
-typedef enum kiln_project_act { KILN_PROJECT_ACTS(X) KILN_PROJECT_ACT_COUNT } kiln_project_act;
-#undef X
+/* Orders about projects. */
+#define KILN_PROJECT_ACTS(X)            \
+    X(KILN_PROJECT_NEW, 0, "new")       \
+    X(KILN_PROJECT_SET, 1, "set")       \
+    X(KILN_PROJECT_DROP, 2, "drop")     \
+    X(KILN_PROJECT_ADD, 3, "add")       \
+    X(KILN_PROJECT_REMOVE, 4, "remove") \
+    X(KILN_PROJECT_TRUST, 5, "trust")   \
+    X(KILN_PROJECT_DISTRUST, 6, "distrust")
+typedef enum kiln_project_act {
+    KILN_PROJECT_ACTS(KILN_WIRE_VALUE) KILN_PROJECT_ACT_COUNT
+} kiln_project_act;
 
 #define KILN_WEIGHT_MAX 1000000u
 #define KILN_PRIORITY_MAX 100u
@@ -213,8 +202,8 @@ typedef kiln_str kiln_field_bytes;
 typedef kiln_digest kiln_field_digest;
 typedef kiln_u64s kiln_field_u64s;
 
-/* One struct per record and message: kiln_msg_trial {.trial, .attempt, ...}; a list of records is
- * {item, count}. */
+/* One struct per record and message: kiln_msg_trial {.trial, .attempt, ...}; a list is {item,
+ * count}. */
 #define RECORD(name, doc) typedef struct kiln_msg_##name {
 #define MESSAGE(id, number, name, from, to, since, doc) typedef struct kiln_msg_##name {
 #define FIELD(owner, key, kind, name, need, limit, doc) kiln_field_##kind name;
@@ -235,8 +224,8 @@ typedef enum kiln_message_type {
     KILN_MSG_DATA = 127, /* a frame type, never a kiln_message: raw bytes of a blob */
 } kiln_message_type;
 
-/* Any message: `type` says which member holds. Views point to wherever the maker put them: the
- * decoder's body and arena, or the arena of a step's actions. */
+/* Any message: `type` says which member is valid. Its views point into the decoder's body and
+ * arena, or into the arena of a step's actions. */
 typedef struct kiln_message {
     kiln_message_type type;
     uint32_t stream;
@@ -255,9 +244,8 @@ uint32_t kiln_message_since(kiln_message_type type);
 /* Walks the types in the order of messages.def: start with 0; 0 after the last. */
 kiln_message_type kiln_message_next(kiln_message_type type);
 
-/* Appends the body. OUT_OF_RANGE when a field is larger than its limit; the note names it, and
- * nothing was appended then. Optional fields that are zero or empty are left out. Same message,
- * same bytes. */
+/* Appends the body. Optional fields that are zero or empty are left out. Same message, same bytes.
+ * OUT_OF_RANGE: a field is larger than its limit; the note names it, and nothing was appended. */
 KILN_MUST_USE kiln_status kiln_message_encode(const kiln_message *message, kiln_strbuf *out_body);
 /* Reads a body. Texts and bytes point into `body`, lists go to `arena`; both must outlive the
  * message. DATA_LOSS: not a map of that message (the note names the field), or bytes left over.
@@ -267,12 +255,12 @@ KILN_MUST_USE kiln_status kiln_message_decode(kiln_message_type type, uint32_t s
                                               kiln_message *out_message);
 /* Deep copy: nothing in the result points outside `arena`. */
 kiln_message kiln_message_copy(const kiln_message *message, kiln_arena *arena);
-/* The same with texts in their printable form (base/text.h), error texts as prose: what a program
- * for people takes in. */
+/* The same with texts in their printable form (base/text.h), error texts as prose: for programs
+ * that show messages to people. */
 kiln_message kiln_message_printable(const kiln_message *message, kiln_arena *arena);
 /* One line: `TRIAL_ACK #3 {"trial":"...","attempt":1,"lease":7}`; the braces are JSON with the
- * names of messages.def, so `--json` output is made from it too. Optional fields that are zero are
- * left out. */
+ * names of messages.def, so `--json` output is made from it too. Leaves out optional fields that
+ * are zero. */
 void kiln_message_print(const kiln_message *message, kiln_strbuf *out);
 void kiln_message_print_json(const kiln_message *message, kiln_strbuf *out);
 /* A text as JSON, with its quotes, in its printable form (base/text.h). */
@@ -284,8 +272,7 @@ typedef enum kiln_record_type {
     KILN_RECORD_COUNT
 } kiln_record_type;
 void kiln_record_print_json(kiln_record_type type, const void *record, kiln_strbuf *out);
-/* Body form of one record, for what is kept on disk (the tracker keeps job specs so). Errors as for
- * messages. */
+/* Body form of one record, for rows on disk (the tracker's jobs). Errors as for messages. */
 KILN_MUST_USE kiln_status kiln_record_encode(kiln_record_type type, const void *record,
                                              kiln_strbuf *out_body);
 KILN_MUST_USE kiln_status kiln_record_decode(kiln_record_type type, kiln_str body,
@@ -296,11 +283,10 @@ void kiln_messages_print_docs(kiln_strbuf *out);
 /* Makes a shallow copy of a record deep: afterwards nothing in it points outside `arena`. */
 void kiln_record_copy(kiln_record_type type, void *record, kiln_arena *arena);
 
-/* An ERROR message; `text` (cut at its limit) must outlive it. Blame and retry_after_ms are those
- * that the code usually means; who knows better sets them. */
+/* An ERROR message; `text` (cut at its limit) must outlive it. Blame and retry_after_ms get the
+ * usual values of the code; the caller may change them. */
 kiln_message kiln_message_error(kiln_code code, uint32_t stream, const char *text);
-/* An ERROR message that carries `status` (NULL is a bug), which must outlive it, to the peer, and
- * back. */
+/* An ERROR message of `status` (NULL is a bug), which must outlive it; and back. */
 kiln_message kiln_message_from_status(kiln_status status, uint32_t stream);
 KILN_MUST_USE kiln_status kiln_status_from_error(const kiln_msg_error *error);
 
@@ -324,30 +310,27 @@ void kiln_frame_write(kiln_strbuf *out, kiln_message_type type, uint8_t flags, u
 /* Appends a whole frame of `message`; errors of kiln_message_encode. */
 KILN_MUST_USE kiln_status kiln_frame_write_message(kiln_strbuf *out, const kiln_message *message);
 
-/* Cuts a byte stream into frames, whatever the pieces; zero-initialise. Holds at most one partial
- * frame. */
+/* Cuts a byte stream into frames; zero-initialise. Holds at most one partial frame. */
 typedef struct kiln_frame_reader {
     kiln_strbuf partial; /* header and body so far */
     size_t need;         /* bytes of the whole frame, once the header is checked; 0 before */
-    bool broken;         /* an error was reported: the stream cannot be read any further */
+    bool broken;         /* an error was reported: nothing more can be read */
 } kiln_frame_reader;
 
-/* Takes bytes from `*input` (which advances) until one frame is whole: then *out_ready is true and
- * `*out_frame` is valid until the next call. When it is false the input is used up.
- * DATA_LOSS: bad magic, type 0 or above DATA, bad flag, length over the limit. No allocation
- * happens for a body before its header passed, and none by its declared length. After an error the
- * reader stays broken. */
+/* Takes bytes from `*input` (which advances) until one frame is complete: then *out_ready is true
+ * and `*out_frame` is valid until the next call. When it is false, all input was taken.
+ * DATA_LOSS: bad magic, type 0 or above DATA, bad flag, length over the limit. Allocates for a body
+ * only after its header was checked, never by its declared length. An error is final. */
 KILN_MUST_USE kiln_status kiln_frame_read(kiln_frame_reader *reader, kiln_str *input,
                                           kiln_frame *out_frame, bool *out_ready);
 void kiln_frame_reader_deinit(kiln_frame_reader *reader);
 
-/* The frame that the whole of `bytes` is, as kiln_frame_write made it. */
+/* The frame that `bytes` is, as kiln_frame_write made it. */
 kiln_frame kiln_frame_of(kiln_str bytes);
 /* Bytes that a body of this type may have, compressed or not. */
 size_t kiln_frame_body_max(kiln_message_type type);
 
-/* Versions: what two ranges share, newest first. FAILED_PRECONDITION names both ranges and which
- * side to upgrade. */
+/* The newest version of both ranges. FAILED_PRECONDITION names both, and the side to upgrade. */
 KILN_MUST_USE kiln_status kiln_version_agree(uint32_t peer_min, uint32_t peer_max,
                                              uint32_t *out_version);
 
@@ -355,14 +338,13 @@ KILN_MUST_USE kiln_status kiln_version_agree(uint32_t peer_min, uint32_t peer_ma
  *
  * Used inside the steps of tuner and rpc-server and by clients: dials, waits longer after each
  * failure (100 ms doubling to 5 s, a quarter of it random), pings, and gives up a tracker that is
- * silent. Silence is what this program was there to hear: after a gap between two ticks (stopped,
- * starved, busy) it begins anew, because what came meanwhile is not read yet. */
+ * silent. After a gap between two ticks (this program was stopped or busy) the time of silence
+ * begins again, because messages that came meanwhile are not read yet. */
 typedef enum kiln_link_state { KILN_LINK_DOWN, KILN_LINK_DIALLING, KILN_LINK_UP } kiln_link_state;
 
 #define KILN_LINK_HEARTBEAT_NS (UINT64_C(2000000000))
-#define KILN_LINK_SILENCE_NS                                            \
-    (UINT64_C(6000000000)) /* dead after this: with one tick, under 7 s \
-                            */
+/* The tracker is given up after this silence: with one tick, in under 7 s. */
+#define KILN_LINK_SILENCE_NS (UINT64_C(6000000000))
 /* Between two ticks of a program that listens: more than a heartbeat, less than silence. */
 #define KILN_LINK_GAP_NS (UINT64_C(4000000000))
 #define KILN_LINK_BACKOFF_MIN_NS (UINT64_C(100000000))
@@ -389,16 +371,16 @@ typedef enum kiln_link_want {
 
 /* Not connected; dials at once. `seed`: of the jitter between attempts. */
 void kiln_link_init(kiln_link *link, uint64_t now_ns, uint64_t seed);
-/* The connection stands. */
+/* The connection is open. */
 void kiln_link_opened(kiln_link *link, uint64_t now_ns);
 /* The connection closed or could not be made. */
 void kiln_link_closed(kiln_link *link, uint64_t now_ns);
-/* Any frame came in. */
+/* A frame came in. */
 void kiln_link_heard(kiln_link *link, uint64_t now_ns);
-/* What to do now. DIAL moves to DIALLING, HANG_UP to DOWN (the shell closes and need not report
- * it). */
+/* What the shell has to do now. DIAL moves to DIALLING, HANG_UP to DOWN (the shell closes the
+ * connection and need not report it). */
 kiln_link_want kiln_link_tick(kiln_link *link, uint64_t now_ns);
-/* When tick wants to be asked next. */
+/* When to call kiln_link_tick next. */
 uint64_t kiln_link_next_ns(const kiln_link *link);
 
 #endif

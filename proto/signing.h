@@ -1,6 +1,6 @@
-/* Which key signs what a program stores: the seed in its node's key file, or, without one, this
- * user's own in HOME/signing.key, made at first use. Used by the tuner (records) and the command
- * line (tombstones). */
+/* The key with which a program signs what it stores: the seed in its node's key file, or, without
+ * one, this user's own in HOME/signing.key, made at first use. For the tuner's records and the
+ * command line's tombstones. */
 #ifndef KILN_PROTO_SIGNING_H
 #define KILN_PROTO_SIGNING_H
 

@@ -1,6 +1,6 @@
-/* A folder that several machines mount: PATH/<first two digits>/<SHA-256>. Files come under another
- * name, are synced and renamed, so that no lock is needed, which network file systems keep badly:
- * who puts the same blob at the same time replaces it by the same bytes. */
+/* A folder that several machines mount: PATH/<first two digits>/<SHA-256>. A file is written under
+ * another name, synced and renamed, so that no locks are needed, which network file systems support
+ * badly: two writers of one blob replace it by the same bytes. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 
 #define PIECE_BYTES ((size_t)256 << 10)
 #define COMING_PREFIX ".coming-"
-#define COMING_KEPT_S (24 * 3600) /* then who wrote it is gone */
+#define COMING_KEPT_S (24 * 3600) /* then its writer is gone */
 
 typedef struct folder_depot {
     kiln_depot depot;
@@ -125,7 +125,7 @@ static kiln_status remove_blob(kiln_depot *depot, const kiln_digest *digest) {
     return st;
 }
 
-/* What is left of a transfer whose program is gone. */
+/* Left by a transfer whose program was killed. */
 static void remove_if_stale(const char *path, const struct stat *info) {
     if ((uint64_t)info->st_mtime + COMING_KEPT_S < kiln_clock_wall_ns() / KILN_NS_PER_S)
         (void)unlink(path);
@@ -156,7 +156,7 @@ static kiln_status each(kiln_depot *depot, kiln_depot_visit visit, void *context
     kiln_arena arena = {0};
     char **folders = NULL, **names = NULL;
     size_t folder_count = 0, name_count = 0;
-    if (!kiln_file_exists(self->path)) return KILN_OK; /* nothing was put yet */
+    if (!kiln_file_exists(self->path)) return KILN_OK; /* nothing was stored yet */
     kiln_status st = kiln_folder_list(self->path, &arena, &folders, &folder_count);
     for (size_t i = 0; !st && i < folder_count; i++) {
         char *path = kiln_arena_printf(&arena, "%s/%s", self->path, folders[i]);

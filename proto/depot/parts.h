@@ -1,4 +1,4 @@
-/* What the rows of depots.def share; private to proto/depot. */
+/* Shared by the rows of depots.def; private to proto/depot. */
 #ifndef KILN_PROTO_DEPOT_PARTS_H
 #define KILN_PROTO_DEPOT_PARTS_H
 
@@ -20,10 +20,10 @@ typedef struct kiln_depot_sink {
 } kiln_depot_sink;
 
 void kiln_depot_sink_begin(kiln_depot_sink *sink, const char *path, uint64_t bytes_max);
-/* False: it failed, and the rest need not come. */
+/* False: it failed; further bytes are of no use. */
 bool kiln_depot_sink_write(kiln_depot_sink *sink, const void *data, size_t size);
-/* Closes the file, which is synced. With `transfer`, which is taken, or another content than
- * `digest`, the file is removed; the first error is returned. */
+/* Syncs and closes the file. Removes it when `transfer` (taken) is an error, or the content has
+ * another digest; returns the first error. */
 KILN_MUST_USE kiln_status kiln_depot_sink_end(kiln_depot_sink *sink, const kiln_digest *digest,
                                               kiln_status transfer);
 

@@ -1,8 +1,7 @@
-/* A bucket of a service that speaks Amazon S3's HTTP interface (API version 2006-03-01), by
- * libcurl, which signs requests (AWS Signature Version 4). A blob is the object PREFIX/<SHA-256>;
- * as its name is the digest that the signature of its upload wants, nothing is hashed twice. Keys
- * come from the environment, by the names that other programs take: AWS_ACCESS_KEY_ID,
- * AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION. */
+/* A bucket of a service with Amazon S3's HTTP interface (API version 2006-03-01), by libcurl, which
+ * signs requests (AWS Signature Version 4). A blob is the object PREFIX/<SHA-256>; its name is also
+ * the digest that the signature of an upload needs, so nothing is hashed twice. Keys come from the
+ * environment: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION. */
 #include <curl/curl.h>
 #include <errno.h>
 #include <pthread.h>
@@ -18,8 +17,8 @@
 #include "proto/depot/parts.h"
 
 #define CONNECT_S 10L
-#define STALL_S 30L                /* with no byte in all that time it is given up */
-#define SAID_MAX ((size_t)4 << 20) /* of an answer that is no blob; a page of a list has 0.5 MB */
+#define STALL_S 30L                /* a transfer without a byte in this time fails */
+#define SAID_MAX ((size_t)4 << 20) /* of other answers than blobs; a page of a list has 0.5 MB */
 #define EMPTY_SHA256 "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 typedef struct s3_depot {
@@ -29,13 +28,13 @@ typedef struct s3_depot {
     char *prefix; /* of object names: "" or "kiln/blobs/" */
     char *user, *sigv4, *session;
     pthread_mutex_t lock;
-    KILN_VEC(CURL *) idle; /* connections that are open already */
+    KILN_VEC(CURL *) idle; /* with open connections */
 } s3_depot;
 
-/* One request and what came of it. */
+/* One request and its answer. */
 typedef struct exchange {
     CURL *curl;
-    kiln_depot_sink *sink; /* where a blob goes; NULL: into `said` */
+    kiln_depot_sink *sink; /* gets the blob; NULL: `said` does */
     kiln_strbuf said;      /* errors, and pages of lists */
     char why[CURL_ERROR_SIZE];
 } exchange;
@@ -44,7 +43,7 @@ static s3_depot *of(kiln_depot *depot) { return (s3_depot *)depot; }
 
 /* ---- Opening ---- */
 
-/* Letters that mean the same in a URL and in its signature. */
+/* Characters that are the same in a URL and in its signature. */
 static bool is_plain(kiln_str text) {
     static const char plain[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/";
@@ -148,7 +147,7 @@ static size_t on_bytes(char *data, size_t one, size_t size, void *context) {
     return size;
 }
 
-/* The text between <name> and </name>, from *at on, which moves behind it; empty: no more. */
+/* The text between <name> and </name>, from *at on, which moves behind it; empty: none is left. */
 static kiln_str next_element(kiln_str xml, const char *name, size_t *at) {
     char open[32], end[32];
     snprintf(open, sizeof open, "<%s>", name);
@@ -185,7 +184,7 @@ static kiln_status refusal(const exchange *e, long code) {
     return st;
 }
 
-/* A local failure hides behind "the callback said stop": kiln_depot_sink_end knows it. */
+/* libcurl reports a local failure only as an aborted callback; kiln_depot_sink_end returns it. */
 static kiln_status outcome(const exchange *e, CURLcode result) {
     long code = 0;
     curl_easy_getinfo(e->curl, CURLINFO_RESPONSE_CODE, &code);
@@ -194,8 +193,7 @@ static kiln_status outcome(const exchange *e, CURLcode result) {
     return code / 100 == 2 ? KILN_OK : refusal(e, code);
 }
 
-/* Sends one request to `url` whose body has that SHA-256; what differs between them stands in `e`
- * already. */
+/* Sends one request to `url` whose body has this SHA-256; `e` has the options of the request. */
 static kiln_status exchange_with(s3_depot *self, exchange *e, const char *url, const char *sha256) {
     char content[sizeof "x-amz-content-sha256: " + KILN_DIGEST_TEXT];
     struct curl_slist *header = NULL;
@@ -207,7 +205,7 @@ static kiln_status exchange_with(s3_depot *self, exchange *e, const char *url, c
     curl_easy_setopt(e->curl, CURLOPT_AWS_SIGV4, self->sigv4);
     curl_easy_setopt(e->curl, CURLOPT_USERPWD, self->user);
     curl_easy_setopt(e->curl, CURLOPT_HTTPHEADER, header);
-    curl_easy_setopt(e->curl, CURLOPT_EXPECT_100_TIMEOUT_MS, 1L); /* the body does not wait */
+    curl_easy_setopt(e->curl, CURLOPT_EXPECT_100_TIMEOUT_MS, 1L); /* send the body at once */
     curl_easy_setopt(e->curl, CURLOPT_CONNECTTIMEOUT, CONNECT_S);
     curl_easy_setopt(e->curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
     curl_easy_setopt(e->curl, CURLOPT_LOW_SPEED_TIME, STALL_S);
@@ -311,7 +309,7 @@ static kiln_status visit_page(kiln_str xml, size_t prefix_size, kiln_strbuf *las
     return KILN_OK;
 }
 
-/* Appends a value of a query, escaped as its signature wants it. */
+/* Appends a value of a query, escaped as its signature needs it. */
 static void escape(CURL *curl, const char *text, kiln_strbuf *out) {
     char *escaped = curl_easy_escape(curl, text, 0);
     kiln_strbuf_text(out, escaped ? escaped : "");
@@ -326,7 +324,7 @@ static kiln_status each(kiln_depot *depot, kiln_depot_visit visit, void *context
         exchange e = {0};
         st = begin(self, &e);
         if (st) break;
-        kiln_strbuf_reset(&url); /* parameters in the order of the alphabet, as signatures want */
+        kiln_strbuf_reset(&url); /* parameters in alphabetical order, as signatures need */
         kiln_strbuf_printf(&url, "%s?list-type=2&prefix=", self->bucket);
         escape(e.curl, self->prefix, &url);
         if (last.size) {

@@ -31,7 +31,7 @@ kiln_status kiln_depot_sink_end(kiln_depot_sink *sink, const kiln_digest *digest
     kiln_hasher_end(&sink->hasher, &got);
     kiln_status st = sink->failure;
     if (st)
-        kiln_status_free(transfer); /* it broke off for that */
+        kiln_status_free(transfer); /* a consequence of the failure */
     else
         st = transfer;
     if (!st && sink->fd < 0) (void)kiln_depot_sink_write(sink, "", 0), st = sink->failure;

@@ -14,7 +14,7 @@ struct kiln_blob_sink {
     void *context;
     kiln_strbuf pending;
     bool finish;        /* what is pending is the rest */
-    bool dropped, keep; /* nobody waits any more; whether another transfer may go on */
+    bool dropped, keep; /* no events any more; whether another transfer may continue */
     bool busy;          /* the pool has what follows */
     kiln_strbuf writing;
     kiln_blob_writer *writer; /* NULL: not open yet, or over */
@@ -73,7 +73,7 @@ static void start(kiln_blob_sink *sink) {
     kiln_loop_bulk(sink->loop, work, on_worked, sink);
 }
 
-/* Not among the bulk work: what waits there may wait for this. */
+/* Not in the bulk queue, where work may wait for this. */
 static void start_leaving(kiln_blob_sink *sink) {
     kiln_loop_work(sink->loop, leave, on_left, sink);
 }

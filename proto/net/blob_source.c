@@ -94,7 +94,7 @@ static void on_worked(void *context) {
     source->has_next = st == NULL;
     source->status = NULL;
     if (!source->dropped) {
-        source->ready(source->context, st); /* which may drop it: then it is gone */
+        source->ready(source->context, st); /* which may drop and free it */
         return;
     }
     kiln_status_free(st);
@@ -129,7 +129,7 @@ static bool covers(const piece *p, uint64_t offset) {
     return offset >= p->offset && offset - p->offset < p->size;
 }
 
-/* What is compressed is a whole frame: less is sent as it is. */
+/* Only whole frames are compressed: less is sent as it is. */
 static kiln_blob_part part_of(const piece *p, uint64_t offset, uint64_t size_max) {
     const size_t skip = (size_t)(offset - p->offset);
     const uint32_t index = (uint32_t)(skip / KILN_FRAME_DATA_MAX);
@@ -150,7 +150,7 @@ kiln_blob_part kiln_blob_source_at(kiln_blob_source *source, uint64_t offset, ui
     const bool here = covers(&source->now, offset);
     const uint64_t behind = here ? source->now.offset + source->now.size : offset;
     if (!source->busy && !source->has_next && behind < source->size) read_from(source, behind);
-    /* What was read for another offset, before the peer said where it goes on. */
+    /* The piece was read for another offset, before the peer said where to continue. */
     if (!here && !source->busy && offset < source->size) read_from(source, offset);
     return here ? part_of(&source->now, offset, size_max) : (kiln_blob_part){0};
 }

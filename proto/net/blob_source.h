@@ -1,12 +1,12 @@
-/* A blob that goes out over a connection: the pool reads and compresses a piece ahead of what the
- * loop sends. */
+/* A blob that is sent over a connection: the pool reads and compresses a piece ahead of the loop.
+ */
 #ifndef KILN_PROTO_NET_BLOB_SOURCE_H
 #define KILN_PROTO_NET_BLOB_SOURCE_H
 
 #include "proto/net.h"
 
 typedef struct kiln_blob_source kiln_blob_source;
-/* From the loop: the blob is open, or more of it can be had. `status` is the callee's: NOT_FOUND;
+/* From the loop: the blob is open, or more of it was read. `status` is the callee's: NOT_FOUND;
  * DATA_LOSS when the file is damaged. */
 typedef void (*kiln_blob_source_ready)(void *context, kiln_status status);
 kiln_blob_source *kiln_blob_source_open(kiln_loop *loop, kiln_blob_store *store,
@@ -15,10 +15,10 @@ kiln_blob_source *kiln_blob_source_open(kiln_loop *loop, kiln_blob_store *store,
 uint64_t kiln_blob_source_size(const kiln_blob_source *source); /* after `ready` */
 typedef struct kiln_blob_part {
     kiln_str bytes;      /* at most KILN_FRAME_DATA_MAX */
-    kiln_str compressed; /* the same, compressed; empty: it is to be sent as it is */
+    kiln_str compressed; /* the same, compressed; empty: send `bytes` */
 } kiln_blob_part;
-/* What a frame may hold from `offset` on, at most `size_max` bytes; empty: it is being read, and
- * `ready` comes. Lasts until the next call. */
+/* The bytes of one frame from `offset` on, at most `size_max`; empty: they are being read, and
+ * `ready` follows. Valid until the next call. */
 kiln_blob_part kiln_blob_source_at(kiln_blob_source *source, uint64_t offset, uint64_t size_max);
 void kiln_blob_source_drop(kiln_blob_source *source); /* NULL is fine */
 

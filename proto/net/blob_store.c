@@ -18,10 +18,10 @@
 #include "base/map.h"
 #include "base/vec.h"
 
-/* half-DIGEST: locked by its writer, kept when a transfer breaks off. */
+/* half-DIGEST: locked by its writer, kept when a transfer is interrupted. */
 #define HALF_PREFIX "half-"
-#define HALF_KEPT_S (24 * 3600)         /* then nobody will come for the rest */
-#define SYNC_BYTES ((uint64_t)32 << 20) /* to the disk meanwhile, so that the end is quick */
+#define HALF_KEPT_S (24 * 3600)         /* then no transfer will continue it */
+#define SYNC_BYTES ((uint64_t)32 << 20) /* written between syncs, so that the last one is quick */
 #define HASH_BYTES ((size_t)256 << 10)  /* of a half that is read again */
 
 typedef struct pins {
@@ -34,15 +34,15 @@ struct kiln_blob_store {
     kiln_arena arena;
     uint64_t bytes_max;
     bool durable;
-    kiln_depot *depot;    /* NULL: none */
-    pthread_mutex_t lock; /* of `bytes`, and of who makes place; held over scans of the folder */
-    uint64_t bytes;       /* that this process knows of, with `coming` */
-    uint64_t coming;      /* that are being written */
-    pthread_cond_t came;  /* less is coming */
-    pthread_mutex_t pin_lock;     /* of what jobs pin; never held for long */
+    kiln_depot *depot;            /* NULL: none */
+    pthread_mutex_t lock;         /* of `bytes` and of eviction; held over scans of the folder */
+    uint64_t bytes;               /* that this process knows of, including `coming` */
+    uint64_t coming;              /* being written */
+    pthread_cond_t came;          /* `coming` has decreased */
+    pthread_mutex_t pin_lock;     /* of pins; never held for long */
     kiln_map pinned;              /* digest -> how many hold it */
     kiln_map holder;              /* -> its pins, owned */
-    KILN_VEC(kiln_digest) gone;   /* under pin_lock: not yet told by kiln_blob_store_gone */
+    KILN_VEC(kiln_digest) gone;   /* under pin_lock: not yet returned by kiln_blob_store_gone */
     pthread_mutex_t leaving_lock; /* of `leaving`; never held for long */
     pthread_cond_t left;
     KILN_VEC(kiln_digest) leaving; /* whose writers are about to be abandoned */
@@ -57,16 +57,14 @@ struct kiln_blob_writer {
     kiln_hasher hasher; /* of what is written */
 };
 
-/* Whether the open file is still the one at `path`: who held the lock before may have renamed it.
- */
+/* Whether the open file is still at `path`: the previous holder of the lock may have renamed it. */
 static bool is_at(int fd, const char *path) {
     struct stat open_one, named;
     return fstat(fd, &open_one) == 0 && stat(path, &named) == 0 &&
            open_one.st_ino == named.st_ino && open_one.st_dev == named.st_dev;
 }
 
-/* Opens the half file and locks it; -1 when another transfer is at it, or the system says no
- * (`errno`). */
+/* Opens the half file and locks it; -1 when another transfer has it, or on an error (`errno`). */
 static int open_half(const char *path, int flags) {
     int fd = kiln_fail_io() ? -1 : open(path, O_RDWR | O_CLOEXEC | flags, 0600);
     if (fd < 0) return -1;
@@ -86,13 +84,12 @@ typedef struct stored_file {
     kiln_digest digest; /* of a whole one */
 } stored_file;
 
-/* What a transfer left that broke off long ago. */
+/* Left by a transfer that was interrupted long ago. */
 static bool is_stale(const struct stat *info) {
     return (uint64_t)info->st_mtime + HALF_KEPT_S < kiln_clock_wall_ns() / KILN_NS_PER_S;
 }
 
-/* Lists whole blobs and what transfers have brought of others into `arena`, removes stale halves.
- */
+/* Lists complete blobs and halves into `arena`; removes stale halves. */
 static kiln_status scan(kiln_blob_store *store, kiln_arena *arena, stored_file **out_files,
                         size_t *out_count) {
     char **names = NULL;
@@ -202,7 +199,7 @@ uint32_t kiln_blob_store_gone(kiln_blob_store *store, kiln_digest *out_digest, u
     return count;
 }
 
-/* Removes it unless a transfer is at it, or a job needs it. */
+/* Removes it unless a transfer writes it, or a job needs it. */
 static bool evict(kiln_blob_store *store, const stored_file *file) {
     if (!file->is_half && is_pinned(store, &file->digest)) return false;
     int fd = file->is_half ? open_half(file->path, 0) : -1;
@@ -212,8 +209,8 @@ static bool evict(kiln_blob_store *store, const stored_file *file) {
     return gone;
 }
 
-/* Of these with `bytes` in all, those that were not used for longest go until `most` are left, or
- * none can. Returns what is left. */
+/* Removes the least recently used of these files, which have `bytes` in all, until at most `most`
+ * are left, or no more can be removed. Returns what is left. */
 static uint64_t shrink(kiln_blob_store *store, stored_file *files, size_t count, uint64_t bytes,
                        uint64_t most) {
     qsort(files, count, sizeof *files, by_use);
@@ -228,8 +225,8 @@ static uint64_t sum_sizes(const stored_file *files, size_t count) {
     return bytes;
 }
 
-/* Counts what is there. When that and the bytes that are coming are above the limit, what was not
- * used for longest goes, down to 7/8 of it. */
+/* Counts the stored bytes. When they and the coming ones are above the limit, removes the least
+ * recently used blobs, down to 7/8 of it. */
 static kiln_status fit(kiln_blob_store *store) {
     const uint64_t coming = store->coming;
     kiln_arena arena = {0};
@@ -330,7 +327,7 @@ static kiln_status collect_here(collection *c) {
     return st;
 }
 
-/* When a file of ours was last used; 0: there is none. */
+/* When the file here was last used; 0: there is none. */
 static int64_t used_here(const kiln_blob_store *store, const kiln_digest *digest) {
     kiln_strbuf path = {0};
     struct stat info;
@@ -345,7 +342,7 @@ static kiln_status visit_depot(void *context, const kiln_depot_blob *blob) {
     return KILN_OK;
 }
 
-/* A use that came while the depot was listed counts. */
+/* Uses during the listing of the depot count, too. */
 static kiln_status collect_depot(collection *c) {
     kiln_depot *depot = c->store->depot;
     kiln_status st = depot->row->each(depot, visit_depot, c);
@@ -370,7 +367,7 @@ kiln_status kiln_blob_store_collect(kiln_blob_store *store, int64_t before_s,
     }
     kiln_status st = collect_here(&c);
     if (!st && store->depot) st = collect_depot(&c);
-    /* What is known of a blob that went while nobody was told. */
+    /* Known blobs that were removed without a report. */
     for (uint32_t i = 0; !st && !store->depot && i < count; i++)
         if (is_old(&c, &use[i].digest, used_here(store, &use[i].digest)))
             tell_gone(store, &use[i].digest);
@@ -396,7 +393,7 @@ kiln_status kiln_blob_store_remove(kiln_blob_store *store, const kiln_digest *di
 static kiln_status make_room(kiln_blob_store *store, size_t size);
 static void came(kiln_blob_store *store, size_t size);
 
-/* A copy that the depot has, under a name that is removed should we be killed. */
+/* Copies the blob from the depot, under a name that is removed later should we be killed. */
 static kiln_status bring_back(kiln_blob_store *store, const kiln_digest *digest, const char *path) {
     kiln_strbuf coming = {0};
     struct stat info;
@@ -423,7 +420,7 @@ kiln_status kiln_blob_store_path(kiln_blob_store *store, const kiln_digest *dige
     kiln_status st = KILN_OK;
     char *path = kiln_str_dup(arena, kiln_str_from(path_of(store, "", digest, &text)));
     kiln_strbuf_deinit(&text);
-    /* Marks the use, for eviction; that the file is there shows by the way. */
+    /* Marks the use, for eviction, and checks that the file exists. */
     if (utimensat(AT_FDCWD, path, NULL, 0) != 0)
         st = errno == ENOENT && store->depot ? bring_back(store, digest, path)
                                              : KILN_SYSTEM_ERROR(errno, "blob", path);
@@ -461,7 +458,7 @@ kiln_status kiln_blob_store_get(kiln_blob_store *store, const kiln_digest *diges
     kiln_digest real;
     kiln_digest_of(content.data, content.size, &real);
     if (!kiln_digest_equal(&real, digest)) {
-        unlink(path); /* it can be brought again */
+        unlink(path); /* it can be uploaded again */
         return KILN_ERROR(DATA_LOSS, "blob %s was damaged on disk; it is removed", path);
     }
     *out_content = content;
@@ -548,7 +545,7 @@ static kiln_status seek_to(const kiln_blob_writer *writer, uint64_t offset) {
     return KILN_OK;
 }
 
-/* What an earlier transfer wrote. */
+/* Hashes the bytes of an earlier transfer. */
 static kiln_status hash_half(kiln_blob_writer *writer) {
     char *bytes = kiln_alloc(HASH_BYTES);
     kiln_status st = KILN_OK;
@@ -575,7 +572,7 @@ kiln_status kiln_blob_writer_open(kiln_blob_store *store, const kiln_digest *dig
     kiln_strbuf path = {0};
     int fd = open_half(path_of(store, HALF_PREFIX, digest, &path), O_CREAT);
     if (fd < 0 && errno == EWOULDBLOCK && offset == 0) {
-        /* Another connection or program brings it too; whoever is whole first wins. */
+        /* Another connection or program uploads it, too; the first complete one is kept. */
         kiln_strbuf_printf(&path, "-%ld-%llx", (long)getpid(), (unsigned long long)kiln_clock_ns());
         fd = open_half(path.data, O_CREAT);
     }
@@ -602,8 +599,8 @@ kiln_status kiln_blob_writer_open(kiln_blob_store *store, const kiln_digest *dig
     return st;
 }
 
-/* Counts bytes that are to be written; others make place for them. What another thread is writing
- * counts twice meanwhile, in its file too, so that nothing is refused before that is written. */
+/* Counts bytes that will be written, and evicts others for them. Bytes that another thread is
+ * writing count twice, in its file too; so nothing is refused before that thread is done. */
 static kiln_status make_room(kiln_blob_store *store, size_t size) {
     kiln_status st = KILN_OK;
     bool fits = true;
@@ -614,7 +611,7 @@ static kiln_status make_room(kiln_blob_store *store, size_t size) {
         if (store->bytes_max && store->bytes > store->bytes_max) st = fit(store);
         fits = store->bytes_max == 0 || store->bytes <= store->bytes_max;
         if (st || fits || store->coming == size) break;
-        store->bytes -= size; /* nobody waits for one who waits */
+        store->bytes -= size; /* others must not wait for a waiting thread */
         store->coming -= size;
         pthread_cond_wait(&store->came, &store->lock);
     }
@@ -625,8 +622,8 @@ static kiln_status make_room(kiln_blob_store *store, size_t size) {
                              (unsigned long long)store->bytes_max);
 }
 
-/* The disk is full before the quota is. A cache, which what need not be durable is, gives place for
- * `size` bytes or an eighth of what it has. False: it has nothing to give. */
+/* The disk is full before the quota. A cache (a store that is not durable) removes `size` bytes or
+ * an eighth of its content. False: there is nothing to remove. */
 static bool give_place(kiln_blob_store *store, size_t size) {
     kiln_arena arena = {0};
     stored_file *files = NULL;
@@ -642,7 +639,7 @@ static bool give_place(kiln_blob_store *store, size_t size) {
         store->bytes = left + store->coming;
     }
     pthread_mutex_unlock(&store->lock);
-    kiln_status_free(st); /* then there is no place */
+    kiln_status_free(st); /* then there is no space */
     kiln_arena_deinit(&arena);
     return gave;
 }

@@ -3,12 +3,12 @@
  *     upload:  BLOB_HAVE -> BLOB_MISSING; when missing: BLOB_PUT, DATA..., END -> BLOB_OK
  *     fetch:   BLOB_GET -> BLOB_PUT, DATA..., END
  *
- * A transfer that broke off is taken up where it was: the receiver says what it has left. One that
- * cannot go on says ERROR, and throws away what comes until the sender's END.
+ * An interrupted transfer continues where it stopped: the receiver says how many bytes it has. A
+ * receiver that cannot continue sends ERROR, and drops DATA until the sender's END.
  *
- * A transfer sends no more DATA than the receiver has given it credit for: KILN_STREAM_CREDIT at
- * first, then what each WINDOW adds. And at most KILN_NET_BLOB_WINDOW bytes of blobs are queued at
- * a time, in turns between the transfers, so that a message never waits behind more than that. */
+ * A transfer sends no more DATA than the receiver's credit: KILN_STREAM_CREDIT at first, then what
+ * each WINDOW adds. At most KILN_NET_BLOB_WINDOW bytes of blobs are queued at a time, in turns
+ * between the transfers, so that a message never waits behind more. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -22,18 +22,18 @@
 #include "proto/net/blobs.h"
 #include "proto/net/conn.h"
 
-#define TRANSFERS_MAX 64u                 /* that a peer may have open towards us */
+#define TRANSFERS_MAX 64u                 /* that a peer may have open to us */
 #define UNWRITTEN_MAX ((uint64_t)8 << 20) /* bytes of one peer that wait for our disk */
 #define INCOMING_MAX 4096u                /* with those that have ended and wait for our disk */
 #define QUESTIONS_MAX 4096u               /* BLOB_HAVE of a peer that are not answered yet */
-#define REFUSED_MAX 1024u /* blobs of a peer that were refused, and that it has not ended */
+#define REFUSED_MAX 1024u                 /* refused blobs of a peer without their END */
 
 typedef struct waiter {
     kiln_blobs_done done;
     void *context;
 } waiter;
 
-/* An answer on its way to a waiter: delivered from the loop, never from inside a call. */
+/* An answer for a waiter: delivered from the loop, never from inside a call. */
 typedef struct answer {
     waiter waiter;
     kiln_digest digest;
@@ -51,7 +51,7 @@ typedef struct outgoing {
     bool wanted;     /* BLOB_PUT waits for its turn */
     bool sending;    /* between BLOB_PUT and END */
     bool sent;       /* END is out, BLOB_OK not in */
-    bool is_reply;   /* to BLOB_GET: over with END, nobody waits */
+    bool is_reply;   /* to BLOB_GET: done with END, without a waiter */
     waiter waiter;
 } outgoing;
 
@@ -60,21 +60,21 @@ typedef struct incoming {
     uint32_t stream;
     kiln_digest digest;
     uint64_t size;
-    uint64_t credit, taken; /* what the peer may send yet; what we took since the last WINDOW */
-    kiln_blob_sink *sink;   /* NULL before BLOB_PUT, and when the rest is only skipped */
+    uint64_t credit, taken; /* what the peer may still send; taken since the last WINDOW */
+    kiln_blob_sink *sink;   /* NULL before BLOB_PUT, and while skipping */
     uint64_t unwritten;     /* bytes that the sink has in memory */
     bool ended;             /* END came; the sink is not done yet */
-    bool is_fetch;          /* we asked; else the peer put */
-    bool skipping;          /* it failed and was refused; DATA still under way is thrown away */
+    bool is_fetch;          /* we asked for it; else the peer uploads */
+    bool skipping;          /* it was refused; further DATA is dropped */
     KILN_VEC(waiter) waiter;
 } incoming;
 
-/* What the store has of some blobs: asked on the pool. */
+/* A question to the store about some blobs, asked on the pool. */
 typedef struct question {
     kiln_blobs *blobs; /* NULL: the connection is gone */
     kiln_blob_store *store;
     uint32_t stream, count;
-    bool is_fetch; /* of one blob that we want, else the peer's BLOB_HAVE */
+    void (*answer)(kiln_blobs *blobs, const struct question *q);
     struct asked {
         kiln_msg_blob_ref ref;
         bool hidden; /* from this peer */
@@ -91,7 +91,7 @@ struct kiln_blobs {
     KILN_VEC(outgoing *) out;
     KILN_VEC(incoming *) in;
     KILN_VEC(question *) asked;
-    uint64_t unwritten; /* bytes that came in and are not with the store yet */
+    uint64_t unwritten; /* bytes that came in and are not written yet */
     uint32_t turn;      /* whose chunk is next */
     KILN_VEC(answer) ready;
     kiln_timer *timer; /* delivers `ready` */
@@ -160,13 +160,13 @@ static uint64_t size_of(const outgoing *transfer) {
 
 static bool is_at_end(const outgoing *transfer) { return transfer->offset == size_of(transfer); }
 
-/* What can go out now; empty at the end, or while it is read. */
+/* The next part to send; empty at the end, or while it is read. */
 static kiln_blob_part next_part(const outgoing *transfer) {
     if (!transfer->sending || !transfer->credit || is_at_end(transfer)) return (kiln_blob_part){0};
     return kiln_blob_source_at(transfer->source, transfer->offset, transfer->credit);
 }
 
-/* Whether there was something to send. The transfer may be over then. */
+/* Whether it sent something. The transfer may have ended then. */
 static bool send_part(kiln_blobs *blobs, outgoing *transfer) {
     const kiln_blob_part part = next_part(transfer);
     if (!transfer->sending || (part.bytes.size == 0 && !is_at_end(transfer))) return false;
@@ -207,7 +207,7 @@ static void send_more(kiln_blobs *blobs) {
     }
 }
 
-/* The source failed. A peer that waits for the rest finds that it is short. */
+/* The source failed. A peer that waits for the rest sees a short blob. */
 static void fail_outgoing(kiln_blobs *blobs, outgoing *transfer, kiln_status why) {
     if (transfer->sending)
         kiln_conn_send_data(blobs->conn, transfer->stream, (kiln_str){0}, (kiln_str){0}, true);
@@ -255,9 +255,6 @@ void kiln_blobs_upload(kiln_blobs *blobs, const kiln_digest *digest, kiln_blobs_
 
 /* ---- What the store has ---- */
 
-static void answer_have(kiln_blobs *blobs, const question *q);
-static void answer_fetch(kiln_blobs *blobs, const question *q);
-
 static void look(void *context) {
     question *q = context;
     for (uint32_t i = 0; i < q->count; i++) {
@@ -274,20 +271,19 @@ static void on_looked(void *context) {
         uint32_t at = 0;
         while (blobs->asked.data[at] != q) at++;
         blobs->asked.data[at] = kiln_vec_pop(&blobs->asked);
-        if (q->is_fetch)
-            answer_fetch(blobs, q);
-        else
-            answer_have(blobs, q);
+        q->answer(blobs, q);
     }
     kiln_free(q);
 }
 
-static question *make_question(kiln_blobs *blobs, uint32_t stream, uint32_t count) {
+static question *make_question(kiln_blobs *blobs, uint32_t stream, uint32_t count,
+                               void (*reply)(kiln_blobs *blobs, const question *q)) {
     question *q = kiln_alloc(sizeof *q + sizeof q->blob[0] * count);
     q->blobs = blobs;
     q->store = blobs->store;
     q->stream = stream;
     q->count = count;
+    q->answer = reply;
     kiln_vec_push(&blobs->asked, q);
     return q;
 }
@@ -308,7 +304,7 @@ static incoming *add_incoming(kiln_blobs *blobs, uint32_t stream, const kiln_dig
     return transfer;
 }
 
-/* Tells everybody who waits; `status` is owned. */
+/* Answers all waiters; `status` is owned. */
 static void tell_waiters(kiln_blobs *blobs, incoming *transfer, kiln_status status) {
     for (uint32_t i = 0; i < transfer->waiter.count; i++) {
         kiln_status copy = KILN_OK;
@@ -341,6 +337,14 @@ static outgoing *find_outgoing(kiln_blobs *blobs, uint32_t stream) {
     return NULL;
 }
 
+static void answer_fetch(kiln_blobs *blobs, const question *q) {
+    incoming *transfer = find_incoming(blobs, q->stream);
+    if (q->blob[0].has)
+        end_incoming(blobs, transfer, KILN_OK);
+    else
+        send_ref(blobs, KILN_MSG_BLOB_GET, q->stream, &transfer->digest, 0, q->blob[0].half);
+}
+
 void kiln_blobs_fetch(kiln_blobs *blobs, const kiln_digest *digest, kiln_blobs_done done,
                       void *context) {
     waiter waiting = {done, context};
@@ -354,28 +358,19 @@ void kiln_blobs_fetch(kiln_blobs *blobs, const kiln_digest *digest, kiln_blobs_d
     if (!asked) transfer = add_incoming(blobs, kiln_conn_stream(blobs->conn), digest, true);
     kiln_vec_push(&transfer->waiter, waiting);
     if (asked) return;
-    question *q = make_question(blobs, transfer->stream, 1);
-    q->is_fetch = true;
+    question *q = make_question(blobs, transfer->stream, 1, answer_fetch);
     q->blob[0].ref.digest = *digest;
     ask(q);
 }
 
-static void answer_fetch(kiln_blobs *blobs, const question *q) {
-    incoming *transfer = find_incoming(blobs, q->stream);
-    if (q->blob[0].has)
-        end_incoming(blobs, transfer, KILN_OK);
-    else
-        send_ref(blobs, KILN_MSG_BLOB_GET, q->stream, &transfer->digest, 0, q->blob[0].half);
-}
-
-/* The transfer failed on our side. The peer is told, and what it sent meanwhile is skipped. */
+/* The transfer failed on our side: tells the peer, and skips what it has sent meanwhile. */
 static void fail_incoming(kiln_blobs *blobs, incoming *transfer, kiln_status why) {
     send_error(blobs, transfer->stream, why);
     tell_waiters(blobs, transfer, why);
     transfer->skipping = true;
 }
 
-/* All of it came, and the store has said what it thinks of it. */
+/* All bytes came, and the store has checked them. */
 static void finish_incoming(kiln_blobs *blobs, incoming *transfer, kiln_status st) {
     if (!transfer->is_fetch && st) send_error(blobs, transfer->stream, st);
     if (!transfer->is_fetch && !st) {
@@ -387,7 +382,7 @@ static void finish_incoming(kiln_blobs *blobs, incoming *transfer, kiln_status s
     end_incoming(blobs, transfer, st);
 }
 
-/* What was taken may be sent again: in a few large pieces, so that WINDOW costs little. */
+/* Renews credit for the bytes taken, in large pieces, so that WINDOW costs little. */
 static void renew_credit(kiln_blobs *blobs, incoming *transfer, size_t taken) {
     if (kiln_conn_version(blobs->conn) < 2) return;
     transfer->taken += taken;
@@ -400,7 +395,7 @@ static void renew_credit(kiln_blobs *blobs, incoming *transfer, size_t taken) {
     say(blobs, &window);
 }
 
-/* ---- What the store says ---- */
+/* ---- Events of the store ---- */
 
 static void forget_unwritten(kiln_blobs *blobs, uint64_t bytes) {
     blobs->unwritten -= bytes;
@@ -432,7 +427,7 @@ kiln_status kiln_blobs_data(kiln_blobs *blobs, uint32_t stream, kiln_str bytes, 
     if (bytes.size > transfer->credit)
         return KILN_ERROR(DATA_LOSS, "more DATA on stream %u than it had credit for", stream);
     if (kiln_conn_version(blobs->conn) >= 2) transfer->credit -= bytes.size;
-    if (transfer->skipping) { /* whose blob is refused gets no more credit */
+    if (transfer->skipping) { /* without new credit */
         if (end) end_incoming(blobs, transfer, KILN_OK);
         return KILN_OK;
     }
@@ -445,25 +440,10 @@ kiln_status kiln_blobs_data(kiln_blobs *blobs, uint32_t stream, kiln_str bytes, 
     return KILN_OK;
 }
 
-/* ---- What the peer says ---- */
+/* ---- Messages of the peer ---- */
 
 static bool may_get(const kiln_blobs *blobs, const kiln_digest *digest) {
     return !blobs->guard || blobs->guard->may_get(blobs->guard_context, blobs->conn, digest);
-}
-
-static void on_have(kiln_blobs *blobs, const kiln_message *message) {
-    const kiln_msg_blob_have *have = &message->blob_have;
-    if (blobs->asked.count >= QUESTIONS_MAX) {
-        kiln_conn_close(blobs->conn, KILN_ERROR(RESOURCE_EXHAUSTED,
-                                                "more than %u BLOB_HAVE at once", QUESTIONS_MAX));
-        return;
-    }
-    question *q = make_question(blobs, message->stream, have->blobs.count);
-    for (uint32_t i = 0; i < q->count; i++) {
-        q->blob[i].ref = have->blobs.item[i];
-        q->blob[i].hidden = !may_get(blobs, &q->blob[i].ref.digest);
-    }
-    ask(q);
 }
 
 static void answer_have(kiln_blobs *blobs, const question *q) {
@@ -484,6 +464,21 @@ static void answer_have(kiln_blobs *blobs, const question *q) {
     kiln_free(half);
 }
 
+static void on_have(kiln_blobs *blobs, const kiln_message *message) {
+    const kiln_msg_blob_have *have = &message->blob_have;
+    if (blobs->asked.count >= QUESTIONS_MAX) {
+        kiln_conn_close(blobs->conn, KILN_ERROR(RESOURCE_EXHAUSTED,
+                                                "more than %u BLOB_HAVE at once", QUESTIONS_MAX));
+        return;
+    }
+    question *q = make_question(blobs, message->stream, have->blobs.count, answer_have);
+    for (uint32_t i = 0; i < q->count; i++) {
+        q->blob[i].ref = have->blobs.item[i];
+        q->blob[i].hidden = !may_get(blobs, &q->blob[i].ref.digest);
+    }
+    ask(q);
+}
+
 static void on_missing(kiln_blobs *blobs, const kiln_message *message) {
     const kiln_msg_blob_missing *missing = &message->blob_missing;
     outgoing *transfer = find_outgoing(blobs, message->stream);
@@ -493,14 +488,14 @@ static void on_missing(kiln_blobs *blobs, const kiln_message *message) {
         end_outgoing(blobs, transfer, KILN_OK);
         return;
     }
-    /* A tail that is empty has no frame that could carry END: then all of it goes again. */
+    /* An empty rest has no frame that could carry END: then all of the blob is sent again. */
     uint64_t half = missing->have_bytes.count ? missing->have_bytes.item[0] : 0;
     transfer->offset = half < size_of(transfer) ? half : 0;
     transfer->wanted = true;
     send_more(blobs);
 }
 
-/* Blobs that the peer puts and has not ended: those that are taken, or those that were refused. */
+/* The peer's uploads without END that are accepted, or that were refused. */
 static uint32_t count_puts(const kiln_blobs *blobs, bool refused) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < blobs->in.count; i++)
@@ -562,7 +557,7 @@ static void on_get(kiln_blobs *blobs, const kiln_message *message) {
     transfer->offset = message->blob_get.offset;
 }
 
-/* A stream that is gone needs no credit any more: WINDOW and END cross each other. */
+/* WINDOW for a stream that has ended is ignored: it may cross END. */
 static void on_window(kiln_blobs *blobs, const kiln_message *message) {
     outgoing *transfer = find_outgoing(blobs, message->stream);
     if (!transfer) return;
@@ -579,10 +574,10 @@ static void on_ok(kiln_blobs *blobs, const kiln_message *message) {
     outgoing *transfer = find_outgoing(blobs, message->stream);
     if (!transfer || transfer->is_reply) return;
     end_outgoing(blobs, transfer, KILN_OK);
-    send_more(blobs); /* its turn is another's */
+    send_more(blobs); /* another transfer may have its turn */
 }
 
-/* An ERROR on a stream of ours ends the transfer; any other is somebody else's. */
+/* An ERROR on the stream of a transfer ends it; others are not about blobs. */
 static bool on_error(kiln_blobs *blobs, const kiln_message *message) {
     outgoing *sending = message->stream ? find_outgoing(blobs, message->stream) : NULL;
     incoming *receiving = message->stream ? find_incoming(blobs, message->stream) : NULL;
@@ -592,7 +587,7 @@ static bool on_error(kiln_blobs *blobs, const kiln_message *message) {
         end_outgoing(blobs, sending, kiln_status_from_error(&message->error));
     else if (receiving)
         end_incoming(blobs, receiving, kiln_status_from_error(&message->error));
-    if (sending) send_more(blobs); /* its turn is another's */
+    if (sending) send_more(blobs); /* another transfer may have its turn */
     return sending || receiving;
 }
 

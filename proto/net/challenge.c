@@ -97,12 +97,12 @@ kiln_status kiln_challenge_answer(kiln_conn *conn, const kiln_msg_challenge *cha
     return kiln_conn_put(conn, &answer);
 }
 
-/* Keeps the key that a page shows, with our secret of it or a random one. */
+/* Keeps the key that a page shows, with our secret or a random one. */
 static kiln_status look_up_key(kiln_conn *conn, kiln_str name) {
     kiln_shown_key *shown = kiln_arena_alloc(&conn->arena, sizeof *shown);
     kiln_status st = kiln_key_name_parse(name, &shown->key);
     const kiln_key *ours = st ? NULL : kiln_keyring_find(conn->listen.keyring, &shown->key);
-    kiln_status_free(st); /* a name of no key is the name of none of ours */
+    kiln_status_free(st); /* an invalid name is an unknown key */
     conn->shown = shown;
     memcpy(conn->peer.key, name.data, KILN_MIN(name.size, sizeof conn->peer.key - 1));
     if (!ours) return kiln_rand_system(shown->key.secret, sizeof shown->key.secret);
@@ -130,7 +130,7 @@ kiln_status kiln_challenge_send(kiln_conn *conn, const kiln_msg_hello *hello) {
     return kiln_conn_put(conn, &challenge);
 }
 
-/* From here on its digest tells whether a key is the same. */
+/* Later its digest is compared, not the secret. */
 static void keep_proven(kiln_conn *conn) {
     kiln_shown_key *shown = conn->shown;
     kiln_key_name_print(&shown->key, conn->peer.key);

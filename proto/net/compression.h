@@ -1,5 +1,5 @@
-/* Bodies of frames, compressed (zstd): between peers that both say so in HELLO and WELCOME. A build
- * without libzstd says that it cannot, and everything goes as it is. */
+/* Compressed bodies of frames (zstd), between peers that both support it (HELLO, WELCOME). A build
+ * without libzstd does not. */
 #ifndef KILN_PROTO_NET_COMPRESSION_H
 #define KILN_PROTO_NET_COMPRESSION_H
 
@@ -8,14 +8,15 @@
 #include "base/status.h"
 #include "base/str.h"
 
-#define KILN_COMPRESSION_MIN ((size_t)1024) /* shorter bodies gain less than they cost */
+#define KILN_COMPRESSION_MIN \
+    ((size_t)1024) /* compressing shorter bodies costs more than it gains */
 
 /* Whether this build has zstd. */
 bool kiln_compression_supported(void);
 /* Appends the shorter form. False, and nothing appended, when it would not be an eighth shorter. */
 bool kiln_compress(kiln_str body, kiln_strbuf *out);
-/* Appends the body that `compressed` stands for. DATA_LOSS: it stands for none, does not say how
- * long it is, or is longer than `size_max`, which is decided before room is made. */
+/* Appends the original body. DATA_LOSS: `compressed` is damaged, does not state its size, or is
+ * longer than `size_max`, which is checked before memory is allocated. */
 KILN_MUST_USE kiln_status kiln_decompress(kiln_str compressed, size_t size_max, kiln_strbuf *out);
 
 #endif

@@ -21,7 +21,7 @@ typedef struct write_request {
 
 /* ---- The end ---- */
 
-static void turned_away(kiln_conn *conn) {
+static void report_refusal(kiln_conn *conn) {
     const kiln_key *key = conn->tls ? kiln_tls_key(conn->tls) : NULL;
     if (conn->tls && !key) {
         kiln_str claim = kiln_str_from(kiln_tls_claim(conn->tls));
@@ -48,7 +48,7 @@ void kiln_conn_release(kiln_conn *conn) {
     if (conn->dialled || conn->was_opened)
         conn->handler->closed(conn->context, conn, conn->why);
     else
-        turned_away(conn);
+        report_refusal(conn);
     if (!conn->dialled) kiln_conn_delist(conn);
     if (conn->key_taking) conn->key_taking->conn = NULL;
     kiln_tls_destroy(conn->tls);
@@ -73,7 +73,7 @@ static void on_socket_closed(uv_handle_t *handle) {
 
 static void on_timer(void *context);
 
-/* Closes now. `released` follows from the loop, never from inside. */
+/* Closes now. kiln_conn_release follows from the loop, never from inside. */
 static void close_now(kiln_conn *conn) {
     if (conn->state == KILN_CONN_CLOSED) return;
     conn->state = KILN_CONN_CLOSED;
@@ -82,16 +82,21 @@ static void close_now(kiln_conn *conn) {
     if (conn->socket)
         uv_close(&conn->socket->handle, on_socket_closed);
     else if (!conn->resolving)
-        kiln_timer_start(conn->timer, 0); /* no handle whose close could call back */
+        kiln_timer_start(conn->timer, 0); /* there is no handle with a close callback */
     else
         uv_cancel((uv_req_t *)&conn->resolve);
 }
 
-void kiln_conn_fail(kiln_conn *conn, kiln_status why) {
+/* The first reason stands. */
+static void set_reason(kiln_conn *conn, kiln_status why) {
     if (conn->why)
         kiln_status_free(why);
     else
         conn->why = why;
+}
+
+void kiln_conn_fail(kiln_conn *conn, kiln_status why) {
+    set_reason(conn, why);
     close_now(conn);
 }
 
@@ -104,7 +109,7 @@ static void tell(kiln_conn *conn, kiln_status said) {
     kiln_status st = kiln_frame_write_message(&frame, &message);
     if (!st) post(conn, &frame);
     flush(conn);
-    kiln_status_free(st); /* last words that do not fit are not said */
+    kiln_status_free(st); /* a last message that does not fit is dropped */
     kiln_strbuf_deinit(&frame);
 }
 
@@ -112,10 +117,7 @@ void kiln_conn_fail_saying(kiln_conn *conn, kiln_status why, kiln_status said) {
     if (conn->state == KILN_CONN_HANDSHAKE || conn->state == KILN_CONN_OPEN)
         tell(conn, said ? said : why);
     kiln_status_free(said);
-    if (conn->why)
-        kiln_status_free(why);
-    else
-        conn->why = why;
+    set_reason(conn, why);
     if (conn->state == KILN_CONN_CLOSED) return;
     if (conn->queued_bytes == 0 || conn->state == KILN_CONN_DIALLING) {
         close_now(conn);
@@ -182,8 +184,8 @@ static void on_written(uv_write_t *uv, int status) {
     kiln_loop_leave(loop, entered_ns);
 }
 
-/* What the system takes at once needs no request, and the loop no turn to end it. Who sends blobs
- * wants that turn, to go on; an error is met again by the request. */
+/* Bytes that the system takes at once need no request, and no turn of the loop to end it. Transfers
+ * of blobs need that turn, to continue. An error shows again in the request. */
 static size_t write_at_once(kiln_conn *conn, kiln_str bytes) {
     if (conn->blobs && conn->blob_events->is_sending(conn->blobs)) return 0;
     uv_buf_t buffer = uv_buf_init((char *)(uintptr_t)bytes.data, (unsigned)bytes.size);
@@ -203,7 +205,7 @@ void kiln_conn_put_raw(kiln_conn *conn, kiln_strbuf *bytes) {
         kiln_strbuf_deinit(bytes);
         return;
     }
-    if (conn->queued_bytes > KILN_NET_QUEUE_MAX) { /* what TLS answers is posted by nobody */
+    if (conn->queued_bytes > KILN_NET_QUEUE_MAX) { /* as TLS's own answers do not pass post() */
         kiln_strbuf_deinit(bytes);
         kiln_conn_fail(conn, kiln_conn_too_slow(conn));
         return;
@@ -223,7 +225,7 @@ void kiln_conn_put_raw(kiln_conn *conn, kiln_strbuf *bytes) {
     kiln_conn_fail(conn, kiln_net_error(code, "sending to the peer"));
 }
 
-/* Writes the pending frames; over TLS they share records, to a page a message. */
+/* Writes the pending frames; over TLS they share records, to a page one message. */
 static void flush(kiln_conn *conn) {
     kiln_strbuf plain = conn->pending, cipher = {0};
     bool may_write = conn->state == KILN_CONN_HANDSHAKE || conn->state == KILN_CONN_OPEN;
@@ -252,7 +254,7 @@ void kiln_conns_flush(kiln_loop *loop) {
                            bytes < KILN_NET_WRITE_BYTES_AT_ONCE;
          done++) {
         kiln_conn *conn = loop->conns.unwritten.data[done];
-        if (!conn) continue; /* it went away */
+        if (!conn) continue; /* it has closed */
         bytes += conn->pending.size;
         conn->unwritten = false;
         flush(conn);
@@ -271,7 +273,7 @@ static void post(kiln_conn *conn, kiln_strbuf *frame) {
         kiln_conn_fail(conn, kiln_conn_too_slow(conn));
         return;
     }
-    if (conn->tls && !kiln_tls_ready(conn->tls)) return; /* nothing to say in the clear */
+    if (conn->tls && !kiln_tls_ready(conn->tls)) return; /* never in plain text */
     if (conn->web && !kiln_ws_ready(conn->web)) return;
     conn->queued_bytes += frame->size;
     if (!conn->unwritten) kiln_vec_push(&conn->loop->conns.unwritten, conn);
@@ -291,7 +293,7 @@ bool kiln_conn_takes_compressed(const kiln_conn *conn) { return conn->features &
 static void compress(const kiln_conn *conn, kiln_strbuf *bytes) {
     kiln_strbuf body = {0}, shorter = {0};
     if (!kiln_conn_takes_compressed(conn) || bytes->size < KILN_COMPRESSION_MIN) return;
-    if (bytes->size > conn->loop->conns.compress_left) return; /* the turn has had enough */
+    if (bytes->size > conn->loop->conns.compress_left) return; /* the turn has compressed enough */
     conn->loop->conns.compress_left -= bytes->size;
     kiln_frame frame = kiln_frame_of(kiln_strbuf_view(bytes));
     if (kiln_compress(frame.body, &body)) {
@@ -444,7 +446,7 @@ uint64_t kiln_conn_id(const kiln_conn *conn) { return conn->id; }
 
 uint32_t kiln_conn_stream(kiln_conn *conn) {
     uint32_t stream = conn->next_stream;
-    /* Wraps past the largest number of our parity, leaving out 0. */
+    /* Wraps after the largest number of this side, and skips 0. */
     conn->next_stream = stream + 2 > stream ? stream + 2 : (conn->dialled ? 1 : 2);
     return stream;
 }

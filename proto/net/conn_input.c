@@ -34,7 +34,7 @@ static void on_open_message(kiln_conn *conn, const kiln_message *message) {
     conn->handler->message(conn->context, conn, message);
 }
 
-/* `*frame` as it was before it was compressed; the body then lies in the loop. */
+/* Restores a compressed body, which then lies in the loop. */
 static kiln_status decompress(kiln_conn *conn, kiln_frame *frame) {
     if (!(frame->flags & KILN_FRAME_ZSTD)) return KILN_OK;
     if (!(conn->features & KILN_WIRE_ZSTD))
@@ -46,7 +46,7 @@ static kiln_status decompress(kiln_conn *conn, kiln_frame *frame) {
     return st;
 }
 
-/* For the times of the loop. */
+/* For the loop's times. */
 static const char *name_of(const kiln_frame *frame) {
     const char *name = kiln_message_name(frame->type);
     return name ? name : frame->type == KILN_MSG_DATA ? "DATA" : "an unknown message";
@@ -120,7 +120,7 @@ static void on_web(kiln_conn *conn, kiln_str input) {
     if (reply.size) kiln_conn_put_raw(conn, &reply);
     kiln_strbuf_deinit(&reply);
     if (!st && conn->state == KILN_CONN_HANDSHAKE && conn->queued_bytes > KILN_NET_STRANGER_BYTES)
-        st = kiln_conn_too_slow(conn); /* a stranger's pings are answered before it is known */
+        st = kiln_conn_too_slow(conn); /* WebSocket pings of strangers are answered, too */
     if (st)
         kiln_conn_fail(conn, st);
     else

@@ -28,7 +28,7 @@ static kiln_status dial_error(const kiln_conn *conn, int code) {
     return st;
 }
 
-/* A name may have several addresses (IPv4 and IPv6): the first that answers is taken. */
+/* A name may have several addresses (IPv4 and IPv6): takes the first that answers. */
 static void try_next(kiln_conn *conn, int last_code) {
     struct addrinfo *address = conn->next_address;
     if (!address) {
@@ -47,7 +47,7 @@ static void on_resolved(uv_getaddrinfo_t *resolve, int code, struct addrinfo *fo
     conn->resolving = false;
     conn->found = conn->next_address = found;
     if (conn->state == KILN_CONN_CLOSED)
-        kiln_conn_release(conn); /* closed meanwhile */
+        kiln_conn_release(conn); /* it was closed meanwhile */
     else
         try_next(conn, code ? code : UV_EAI_NONAME);
 }
@@ -79,7 +79,7 @@ static const char *keep(kiln_conn *conn, const char *text) {
     return text ? kiln_str_dup(&conn->arena, kiln_str_from(text)) : NULL;
 }
 
-/* Why a connection may not even be tried. */
+/* PERMISSION_DENIED: dialling there would send plain text to another machine. */
 static kiln_status check_dial(const kiln_dial_options *options,
                               const kiln_credentials *credentials) {
     if (options->address.is_unix || options->address.is_loopback || credentials->insecure ||
@@ -91,13 +91,13 @@ static kiln_status check_dial(const kiln_dial_options *options,
                       options->address.host);
 }
 
-/* From here on they are the connection's alone. */
+/* The caller's copy is wiped. */
 static void move_credentials(kiln_conn *conn, kiln_credentials *credentials) {
     conn->credentials = *credentials;
     explicit_bzero(credentials, sizeof *credentials);
 }
 
-/* Over TLS the key says which node we are, and its secret is TLS's alone. */
+/* Over TLS the key names our node, and only TLS keeps its secret. */
 static kiln_status take_credentials(kiln_conn *conn, const kiln_dial_options *options) {
     kiln_tls_context *tls = NULL;
     if (options->credentials) move_credentials(conn, options->credentials);

@@ -82,8 +82,8 @@ uint64_t kiln_loop_enter(kiln_loop *loop, const char *name) {
     return loop->clock.part_ns;
 }
 
-/* CPU time is a system call: it is read after what took long only, and what was quick since the
- * last reading counts as well, though no more than the handler's own wall time. */
+/* Reading CPU time is a system call, done only after long handlers. Quick ones since the last
+ * reading count as well, but never more than the handler's own wall time. */
 static void time_cpu(kiln_loop *loop, uint64_t took_ns) {
     if (took_ns < SLOW_NS) return;
     const uint64_t now_ns = kiln_clock_thread_ns();
@@ -123,9 +123,9 @@ void kiln_turn_begin(kiln_loop *loop) {
     loop->clock.began_work = *kiln_thread_work_here();
 }
 
-/* What libuv waited in between is no part of it. */
+/* Without the time that libuv waited. */
 static uint64_t turn_so_far_ns(const kiln_loop *loop) {
-    uv_loop_t *uv = (uv_loop_t *)(uintptr_t)&loop->uv; /* which takes a lock */
+    uv_loop_t *uv = (uv_loop_t *)(uintptr_t)&loop->uv; /* the call takes a lock */
     const uint64_t passed_ns = kiln_clock_ns() - loop->clock.began_ns;
     const uint64_t idle_ns = uv_metrics_idle_time(uv) - loop->clock.began_idle_ns;
     return passed_ns - KILN_MIN(passed_ns, idle_ns);
@@ -143,7 +143,7 @@ void kiln_turn_end(kiln_loop *loop) {
 
 const kiln_loop_times *kiln_loop_times_get(const kiln_loop *loop) { return &loop->times; }
 
-static void on_hurry(uv_idle_t *handle) { (void)handle; /* that it is active is all */ }
+static void on_hurry(uv_idle_t *handle) { (void)handle; /* it only has to be active */ }
 
 void kiln_loop_hurry(kiln_loop *loop) { uv_idle_start(&loop->hurry, on_hurry); }
 
@@ -167,17 +167,17 @@ void kiln_timers_fire_due(kiln_loop *loop) {
 static void on_timer(uv_timer_t *uv) {
     kiln_timer *timer = uv->data;
     kiln_loop *loop = uv->loop->data;
-    /* libuv (1.44) fires a timer that starts itself anew for now at once, and so without end. */
+    /* libuv (1.44) fires a timer that starts itself again with no delay at once, without end. */
     if (!timer->reads_first && timer->fired != this_turn(loop)) {
         fire_timer(timer);
         return;
     }
     kiln_vec_push(&loop->due, timer);
     kiln_loop_hurry(loop);
-    uv_ref((uv_handle_t *)&loop->hurry); /* there is something to wait for */
+    uv_ref((uv_handle_t *)&loop->hurry); /* the loop must not end before */
 }
 
-/* It is not to fire after all. */
+/* Cancels a timer that is due. */
 static void forget_due(kiln_timer *timer) {
     kiln_loop *loop = timer->uv.loop->data;
     for (uint32_t i = loop->due.count; i-- > 0;)
@@ -196,8 +196,8 @@ kiln_timer *kiln_timer_create_named(kiln_loop *loop, const char *name, void (*fi
 }
 
 void kiln_timer_start(kiln_timer *timer, uint64_t delay_ns) {
-    /* libuv counts whole milliseconds, and takes part of one for none. Rounding up when it is due
-     * keeps a timer from firing before its time, which would make its owner spin. */
+    /* libuv counts whole milliseconds and rounds down. Rounding up keeps a timer from firing early,
+     * which would make its owner start it again and again. */
     forget_due(timer);
     uv_update_time(timer->uv.loop);
     const uint64_t due_ns = uv_hrtime() + KILN_MIN(delay_ns, UINT64_MAX / 2);
@@ -224,7 +224,7 @@ void kiln_timer_destroy(kiln_timer *timer) {
 static void on_poll(uv_poll_t *uv, int status, int events) {
     kiln_watch *watch = uv->data;
     unsigned ready = 0;
-    /* An error shows as readable and writable: the caller's read or write will name it. */
+    /* An error shows as readable and writable: the caller's read or write then returns it. */
     if (status < 0 || events & (UV_READABLE | UV_DISCONNECT)) ready |= KILN_WATCH_READ;
     if (status < 0 || events & UV_WRITABLE) ready |= KILN_WATCH_WRITE;
     kiln_loop *loop = uv->loop->data;
@@ -257,7 +257,7 @@ void kiln_watch_set(kiln_watch *watch, unsigned watch_for) {
 
 void kiln_watch_destroy(kiln_watch *watch) {
     if (!watch) return;
-    uv_poll_stop(&watch->uv); /* now: the caller closes the descriptor next */
+    uv_poll_stop(&watch->uv); /* at once: the caller closes the descriptor next */
     uv_close((uv_handle_t *)&watch->uv, free_handle);
 }
 

@@ -10,7 +10,7 @@
 #include "proto/net/loop_state.h"
 #include "proto/net/peer_identity.h"
 
-/* UNAUTHENTICATED: the key that the peer has proven is gone meanwhile, or has another secret. */
+/* UNAUTHENTICATED: the proven key was removed meanwhile, or has another secret. */
 static kiln_status check_in_force(const kiln_conn *conn) {
     const kiln_key *proven = kiln_conn_key(conn);
     const kiln_key *now = kiln_keyring_find(conn->listen.keyring, proven);
@@ -33,7 +33,7 @@ void kiln_handshake_check_keys(kiln_loop *loop, const kiln_keyring *ring) {
     }
 }
 
-/* ---- First words ---- */
+/* ---- First messages ---- */
 
 static uint64_t own_features(void) { return kiln_compression_supported() ? KILN_WIRE_ZSTD : 0; }
 
@@ -41,7 +41,7 @@ static kiln_str bytes_of(const uint8_t *byte, size_t size) {
     return (kiln_str){(const char *)byte, size};
 }
 
-/* What the node signs with: over TLS its key's, and which one that was before. */
+/* The node's signer: over TLS that of its key, and the one before it. */
 static void say_signer(const kiln_conn *conn, kiln_msg_hello *hello) {
     const kiln_key *key = &conn->credentials.key;
     const kiln_sign_public *half =
@@ -119,7 +119,7 @@ void kiln_handshake_recognise(kiln_conn *conn, kiln_str bytes) {
 
 /* ---- HELLO and WELCOME ---- */
 
-/* Compares in a time that does not depend on where the difference is. */
+/* Takes the same time wherever the difference is. */
 static bool same_token(kiln_str given, const uint8_t *token) {
     uint8_t difference = 0;
     if (given.size != KILN_TOKEN_BYTES) return false;
@@ -128,17 +128,13 @@ static bool same_token(kiln_str given, const uint8_t *token) {
     return difference == 0;
 }
 
-/* Where all of them look the same, a stranger does not learn how close it came. */
-static kiln_status not_let_in(void) {
-    return KILN_ERROR(
-        UNAUTHENTICATED,
-        "this tracker does not let you in: it wants one of its keys (--key-file F), or "
-        "on its own machine the token in its user's KILN_HOME");
-}
-
-/* Turns a stranger away; the log says why. */
-static void turn_away(kiln_conn *conn, kiln_status why) {
-    kiln_conn_fail_saying(conn, why, not_let_in());
+/* Refuses a stranger. Only the log has the reason, so that it does not learn how close it came. */
+static void refuse(kiln_conn *conn, kiln_status why) {
+    kiln_status said =
+        KILN_ERROR(UNAUTHENTICATED,
+                   "this tracker does not let you in: it wants one of its keys (--key-file F), or "
+                   "on its own machine the token in its user's KILN_HOME");
+    kiln_conn_fail_saying(conn, why, said);
 }
 
 kiln_status kiln_peer_check_plain(const kiln_peer *peer, const kiln_listen_options *listen,
@@ -170,7 +166,7 @@ static bool asks_for_challenge(const kiln_conn *conn, const kiln_msg_hello *hell
            hello->nonce.size == KILN_NONCE_BYTES;
 }
 
-/* What a peer with a proven key says of itself. */
+/* Whether the proven key is in force and fits HELLO. */
 static kiln_status check_key(const kiln_conn *conn, const kiln_msg_hello *hello) {
     kiln_status st = check_in_force(conn);
     if (!st) st = kiln_key_check_hello(kiln_conn_key(conn), hello);
@@ -184,7 +180,7 @@ static void opened(kiln_conn *conn, const kiln_msg_hello *hello, const kiln_msg_
         return;
     }
     conn->state = KILN_CONN_OPEN;
-    explicit_bzero(conn->credentials.token, sizeof conn->credentials.token); /* it has served */
+    explicit_bzero(conn->credentials.token, sizeof conn->credentials.token); /* no longer needed */
     if (conn->dialled)
         conn->was_opened = true;
     else
@@ -194,7 +190,7 @@ static void opened(kiln_conn *conn, const kiln_msg_hello *hello, const kiln_msg_
     kiln_key_rotation_offer(conn);
 }
 
-/* What may be told to anybody. */
+/* Errors that every peer may be told. */
 static kiln_status check_words(kiln_conn *conn, const kiln_message *message) {
     if (message->type != KILN_MSG_HELLO)
         return KILN_ERROR(DATA_LOSS, "a connection starts with HELLO, not %s",
@@ -246,7 +242,7 @@ static void on_hello(kiln_conn *conn, const kiln_message *message) {
                        : kiln_peer_check_plain(&conn->peer, &conn->listen, hello);
         if (!st && conn->tls) kiln_key_rotation_proven(conn, hello);
         if (st)
-            turn_away(conn, st);
+            refuse(conn, st);
         else
             welcome(conn, hello, false);
     }
@@ -262,12 +258,12 @@ static void on_proof(kiln_conn *conn, const kiln_message *message) {
     if (!st && conn->shown) st = check_key(conn, conn->asked);
     if (!st && conn->shown) kiln_key_rotation_proven(conn, conn->asked);
     if (st)
-        turn_away(conn, st);
+        refuse(conn, st);
     else
         welcome(conn, conn->asked, !conn->shown);
 }
 
-/* An ERROR in place of CHALLENGE: a tracker that takes the token itself, and had none. */
+/* An ERROR in place of CHALLENGE: an older tracker that expects the token itself. */
 static kiln_status refusal(const kiln_conn *conn, const kiln_msg_error *error) {
     kiln_status st = kiln_status_from_error(error);
     if (!kiln_conn_wants_proof(conn) || conn->proven || error->code != KILN_UNAUTHENTICATED)

@@ -25,7 +25,7 @@ kiln_status kiln_keys_write(const char *path, const kiln_keys *keys) {
     return st;
 }
 
-/* A seed of the node's own, which nobody else has seen, and the word of the one before for it. */
+/* A new seed that only the node knows, signed by the one before. */
 static kiln_status draw_signer(const kiln_key *before, kiln_key *next) {
     next->has_seed = before->has_seed;
     if (!before->has_seed) return KILN_OK;
@@ -62,7 +62,7 @@ kiln_status kiln_key_take(const char *path, const kiln_key *next) {
 
 /* ---- Credentials ---- */
 
-/* Who dials says the public half and signs nothing. */
+/* A dialling program sends the public half, and signs nothing. */
 static kiln_status forget_seed(kiln_key *key) {
     kiln_status st = KILN_OK;
     if (key->has_seed && !key->has_public && kiln_sign_supported()) {
@@ -115,7 +115,7 @@ kiln_status kiln_credentials_load(const kiln_address *address, const char *home,
         if (address->is_loopback) st = kiln_token_read(home, false, found.token);
         found.has_token = address->is_loopback && !st;
         if (has_file && !found.has_token) {
-            kiln_status_free(st); /* the key will do */
+            kiln_status_free(st); /* the key is used instead */
             st = load_key(path.data, &found);
         } else if (!found.has_token && !st) {
             st = KILN_ERROR(PERMISSION_DENIED,

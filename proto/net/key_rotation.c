@@ -12,8 +12,7 @@ static bool is_half(kiln_str bytes, const kiln_sign_public *half) {
     return bytes.size == sizeof half->byte && memcmp(bytes.data, half->byte, bytes.size) == 0;
 }
 
-/* Whether HELLO's signer is another than the list's, and the list's names it; then what HELLO says
- * of it is in `*out_key`. */
+/* Whether HELLO names a new signer that the list's signer has signed; then it is in `*out_key`. */
 static bool succeeds(const kiln_key *key, const kiln_msg_hello *hello, kiln_key *out_key) {
     kiln_succession said;
     kiln_sign_public half;
@@ -75,7 +74,7 @@ void kiln_offer_prove(const kiln_offer_terms *terms, const uint8_t masked[KILN_K
             out_proof);
 }
 
-/* `present` is what the page has proven, as our list has it. */
+/* `present` is the proven key, as in our list. */
 static kiln_status offer_to_page(kiln_conn *conn, const kiln_key *present, const kiln_key *next) {
     uint8_t masked[KILN_KEY_BYTES];
     const kiln_offer_terms terms = {.secret = present->secret,
@@ -128,13 +127,13 @@ void kiln_key_rotation_proven(kiln_conn *conn, const kiln_msg_hello *hello) {
     kiln_keyring_settle(conn->listen.keyring, &taken, KILN_KEY_IN_FORCE, "");
 }
 
-/* People come back with their next command; programs that stay are told to. */
+/* Commands of people use the new key when they run next; programs must connect again. */
 static void on_taken(kiln_conn *conn, const kiln_msg_key_taken *taken) {
     const kiln_key *key = kiln_conn_key(conn);
     const bool stays = key->role != KILN_PEER_CLIENT && key->role != KILN_PEER_ADMIN;
     kiln_key next = {.role = key->role, .generation = taken->generation};
     memcpy(next.node, key->node, sizeof next.node);
-    if (taken->generation != conn->offered || !conn->offered) return; /* nobody asked */
+    if (taken->generation != conn->offered || !conn->offered) return; /* it was not offered */
     if (taken->text.size) {
         char why[KILN_MESSAGES_NAME + 1] = "";
         memcpy(why, taken->text.data, taken->text.size);
@@ -146,7 +145,7 @@ static void on_taken(kiln_conn *conn, const kiln_msg_key_taken *taken) {
 
 /* ---- Dialling ---- */
 
-/* Writing the file may wait for the disk, so the pool does it. */
+/* The pool writes the file, as this may wait for the disk. */
 typedef struct taking {
     kiln_conn_ref ref;
     kiln_key next;

@@ -37,8 +37,7 @@ const kiln_key *kiln_keyring_offer(const kiln_keyring *ring, const kiln_key *key
 /* ---- keyring_watch.c ---- */
 
 void kiln_keyring_on_recheck(kiln_keyring *ring, kiln_keyring_recheck recheck);
-/* Sets the day; closes connections whose key was last good on an earlier one. Called twice a
- * second. */
+/* Sets the day, and closes connections whose key has expired. Called twice a second. */
 void kiln_keyring_set_day(kiln_keyring *ring, uint32_t today);
 /* Writes into the file what came of an offer, on the pool. One at a time: what is not written now
  * is written when the key is next used. */

@@ -1,5 +1,4 @@
-/* The key file of a keyring: watched, read again when it changes, and written when a rotation ends.
- */
+/* The key file of a keyring: read again when it changes, written when a rotation ends. */
 #include <string.h>
 #include <unistd.h>
 
@@ -25,7 +24,7 @@ static bool is_same(const struct stat *a, const struct stat *b) {
            a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-/* On an error the keys stay what they were: half a file must not lock everybody out. */
+/* On an error the keys stay as they were: half a file must not lock out every node. */
 static kiln_status read_again(kiln_keyring *ring) {
     kiln_keys keys = {0};
     kiln_status st = kiln_fail_at(KILN_FAIL_KEYS_RELOAD);
@@ -45,7 +44,7 @@ void kiln_keyring_reload(kiln_keyring *ring) {
     kiln_status st = read_again(ring);
     if (!st) recheck(ring);
     if (ring->changed) ring->changed(ring->context, st);
-    /* Descriptors may be free again without a change of the file: the next look tries once more. */
+    /* Descriptors may be free again without a change of the file: try again at the next check. */
     if (kiln_status_code(st) == KILN_RESOURCE_EXHAUSTED) ring->seen = (struct stat){0};
     kiln_status_free(st);
 }
@@ -73,7 +72,8 @@ kiln_status kiln_keyring_open(kiln_loop *loop, const char *path, kiln_keyring_ch
     struct stat seen = {0};
     kiln_tls_context *tls = NULL;
     kiln_status st = kiln_loop_tls(loop, &tls);
-    if (!st && stat(path, &seen) != 0) memset(&seen, 0, sizeof seen); /* reading says why */
+    if (!st && stat(path, &seen) != 0)
+        memset(&seen, 0, sizeof seen); /* reading it returns the error */
     if (!st) st = kiln_keys_read(path, &keys);
     if (st) return st;
     kiln_keyring *ring = kiln_alloc(sizeof *ring);
@@ -110,7 +110,7 @@ void kiln_keyring_on_recheck(kiln_keyring *ring, kiln_keyring_recheck check) {
 
 /* ---- Rotation ---- */
 
-/* `kiln key` may change the file, too: whoever changes it has the lock. */
+/* Under the lock, as `kiln key` may change the file, too. */
 static void settle(void *context) {
     settling *s = context;
     kiln_keys keys = {0};

@@ -57,11 +57,11 @@ static void take(kiln_listener *listener) {
     kiln_strangers_warn(loop, &listener->options);
 }
 
-/* libuv accepts no more from a listener whose last connection was not taken. */
+/* libuv accepts no further connection until the last one was taken. */
 static void on_connection(uv_stream_t *stream, int status) {
     kiln_listener *listener = stream->data;
     kiln_loop *loop = listener->loop;
-    if (status < 0) { /* out of descriptors, or gone again: the next one may do better */
+    if (status < 0) { /* out of descriptors, or closed again: the next may succeed */
         loop->conns.stats.accept_errors++;
         kiln_strangers_warn(loop, &listener->options);
     } else if (loop->listeners.accepts_left == 0) {
@@ -97,13 +97,13 @@ static void plan_places(kiln_listener *listener) {
     loop->strangers.descriptors_for_peers = descriptors > reserve ? descriptors - reserve : 0;
     if (!loop->strangers.rate_limit) {
         uint64_t seed = 0;
-        kiln_status_free(kiln_rand_system(&seed, sizeof seed)); /* then it can be guessed */
+        kiln_status_free(kiln_rand_system(&seed, sizeof seed)); /* then the seed can be guessed */
         loop->strangers.rate_limit = kiln_rate_limit_create(seed, *most, KILN_RATE_LIMIT_RATE);
     }
 }
 
-/* Whether somebody listens on this Unix socket, be it that its queue is full. A file that nobody
- * listens on is left over from a program that was killed. */
+/* Whether a program listens on this Unix socket, perhaps with a full queue. If not, the file is
+ * left over from a program that was killed. */
 static bool is_alive(const char *path) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     memcpy(address.sun_path, path, strlen(path));
@@ -121,8 +121,7 @@ static int bind_unix(kiln_listener *listener) {
         if (!S_ISSOCK(info.st_mode) || is_alive(path)) return UV_EADDRINUSE;
         unlink(path);
     }
-    /* Made with no rights for others from the start; binding, then changing them, would leave a
-     * gap. */
+    /* Made without rights for others: changing the mode after binding would leave a gap. */
     mode_t before = umask(0177);
     int code = uv_pipe_bind(&listener->socket.pipe, path);
     umask(before);
@@ -149,13 +148,12 @@ static void learn_port(kiln_listener *listener) {
     struct sockaddr_storage name = {0};
     int size = sizeof name;
     if (uv_tcp_getsockname(&listener->socket.tcp, (struct sockaddr *)&name, &size)) return;
-    const uint8_t *port = name.ss_family == AF_INET6
-                              ? (const uint8_t *)&((struct sockaddr_in6 *)&name)->sin6_port
-                              : (const uint8_t *)&((struct sockaddr_in *)&name)->sin_port;
-    listener->options.address.port = (uint16_t)(port[0] << 8 | port[1]);
+    struct sockaddr_in v4; /* the port is at the same place in both kinds */
+    memcpy(&v4, &name, sizeof v4);
+    listener->options.address.port = ntohs(v4.sin_port);
 }
 
-/* Pages have no TLS of ours: a proxy on this machine has. */
+/* Pages do not speak our TLS; a proxy on this machine provides TLS for them. */
 static kiln_status check_web(const kiln_listen_options *options) {
     if (!kiln_ws_supported())
         return KILN_ERROR(UNIMPLEMENTED,

@@ -12,8 +12,8 @@
 #include "proto/net/conn_input.h"
 #include "proto/net/loop_state.h"
 
-/* Names are looked up by the libc inside of a static program: modules that the machine has for its
- * own libc (mDNS, ...) must not be loaded into it. */
+/* A static program looks up names by its own libc: it must not load modules that the machine has
+ * for another libc (mDNS, ...). */
 static void look_up_names_alone(void) {
 #ifdef KILN_STATIC
     __nss_configure_lookup("hosts", "files dns");
@@ -78,7 +78,7 @@ bool kiln_loop_run_once(kiln_loop *loop) { return run_turns(loop, UV_RUN_ONCE); 
 
 kiln_status kiln_loop_create(kiln_loop **out_loop) {
     kiln_loop *loop = kiln_alloc(sizeof *loop);
-    signal(SIGPIPE, SIG_IGN); /* a peer that is gone shows as an error of the write */
+    signal(SIGPIPE, SIG_IGN); /* writing to a closed peer returns an error instead */
     look_up_names_alone();
     int code = kiln_event_loop_init(loop);
     if (code == 0) code = kiln_read_scheduler_start(loop, kiln_conn_take);
@@ -108,7 +108,7 @@ kiln_status kiln_loop_create_stoppable(kiln_loop **out_loop) {
 void kiln_loop_destroy(kiln_loop *loop) {
     if (!loop) return;
     kiln_event_loop_close(loop);
-    run_turns(loop, UV_RUN_DEFAULT); /* last words, close callbacks */
+    run_turns(loop, UV_RUN_DEFAULT); /* last messages, close callbacks */
     if (loop->is_program && loop->has_run) {
         kiln_strbuf text = {0};
         kiln_loop_times_summary(&loop->times, &text);

@@ -14,7 +14,7 @@ void kiln_peer_user_name(kiln_str passwd, uint32_t uid, char out_name[KILN_PERSO
     kiln_str name = {0};
     while (passwd.size && name.size == 0) {
         kiln_str line = kiln_str_cut(&passwd, '\n'), first = kiln_str_cut(&line, ':');
-        kiln_str_cut(&line, ':'); /* the password, which stands elsewhere */
+        kiln_str_cut(&line, ':'); /* the password field */
         uint64_t number = 0;
         if (kiln_str_to_u64(kiln_str_cut(&line, ':'), &number) && number == uid) name = first;
     }
@@ -27,7 +27,7 @@ void kiln_peer_user_name(kiln_str passwd, uint32_t uid, char out_name[KILN_PERSO
     kiln_strbuf_deinit(&text);
 }
 
-/* The file, not the name service, which may ask other machines and take its time. */
+/* Reads the file: the name service may ask other machines, which takes time. */
 static void find_user_name(uint32_t uid, char out_name[KILN_PERSON_MAX + 1]) {
     kiln_arena arena = {0};
     kiln_str passwd = {0};
@@ -59,7 +59,7 @@ static void set_address_text(kiln_peer *peer, const char *text) {
 void kiln_peer_set_address(kiln_peer *peer, const struct sockaddr_storage *address) {
     char host[INET6_ADDRSTRLEN] = "?";
     kiln_strbuf text = {0};
-    struct sockaddr_in v4; /* the port lies in the same place in both kinds */
+    struct sockaddr_in v4; /* the port is at the same place in both kinds */
     memcpy(&v4, address, sizeof v4);
     uv_ip_name((const struct sockaddr *)address, host, sizeof host);
     kiln_strbuf_printf(&text, address->ss_family == AF_INET6 ? "[%s]:%u" : "%s:%u", host,

@@ -8,7 +8,7 @@
  * KILN_PERSON_MAX; "uid-1000" where it has none. Pure. */
 void kiln_peer_user_name(kiln_str passwd, uint32_t uid, char out_name[KILN_PERSON_MAX + 1]);
 
-/* The user at the other end of a Unix socket; KILN_UID_UNKNOWN where the system does not say. */
+/* The peer's user on a Unix socket; KILN_UID_UNKNOWN where the system does not tell it. */
 uint32_t kiln_socket_uid(const uv_pipe_t *pipe);
 
 /* Fills in the text of an address, and whether it is this machine's. */
@@ -16,9 +16,8 @@ void kiln_peer_set_address(kiln_peer *peer, const struct sockaddr_storage *addre
 /* The same from the connection's socket. */
 void kiln_peer_learn_address(kiln_conn *conn);
 
-/* Fills in is_owner, uid and person, once the handshake has shown who the peer is: a key over TLS,
- * else a user of this machine (a Unix socket), else `knows_token`, which only the tracker's own
- * user can read, else nobody. */
+/* Fills in is_owner, uid and person at the end of the handshake, from the proven key, else the user
+ * of a Unix socket, else `knows_token`, as only the tracker's own user can read the token. */
 void kiln_conn_identify(kiln_conn *conn, bool knows_token);
 
 #endif

@@ -33,7 +33,7 @@ void kiln_rate_limit_destroy(kiln_rate_limit *limit) { kiln_free(limit); }
 
 uint64_t kiln_rate_limit_key(const kiln_rate_limit *limit, const struct sockaddr_storage *address) {
     static const uint8_t mapped[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-    uint8_t bytes[16] = {0}; /* IPv4 in IPv6 clothes */
+    uint8_t bytes[16] = {0}; /* IPv4 is mapped into IPv6 */
     size_t size = sizeof bytes;
     memcpy(bytes, mapped, sizeof mapped);
     if (address->ss_family == AF_INET) {
@@ -62,7 +62,7 @@ static bucket *find(const kiln_rate_limit *limit, uint64_t key) {
     return NULL;
 }
 
-/* Free places count as full buckets, and strangers' are given away before those of the known. */
+/* Which bucket to replace first: a free one, then the fullest; known addresses last. */
 static double worth(const kiln_rate_limit *limit, const bucket *b, uint64_t now_ns) {
     if (!b->key) return 3 * limit->burst;
     return tokens_at(limit, b, now_ns) + (b->known ? 0 : limit->burst);

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "proto/net/loop_state.h"
 
-#define READ_NS (2 * KILN_NS_PER_MS) /* of a turn: the rest is for what follows from it */
+#define READ_NS (2 * KILN_NS_PER_MS) /* of a turn: the rest is for other work */
 #define BATCH KILN_NET_HANDSHAKES_PER_TURN
 
 /* ---- Reading ---- */
@@ -20,7 +20,7 @@ static int socket_of(const kiln_conn *conn) {
 }
 
 static void read_once(kiln_conn *conn) {
-    if (!conn->read_set) return; /* one before it in the batch has ended it */
+    if (!conn->read_set) return; /* an earlier one of the batch has closed it */
     kiln_loop *loop = conn->loop;
     uint64_t entered_ns = kiln_loop_enter(loop, "bytes of a peer");
     const ssize_t size = read(socket_of(conn), loop->reads.buffer, sizeof loop->reads.buffer);
@@ -31,7 +31,7 @@ static void read_once(kiln_conn *conn) {
     kiln_loop_leave(loop, entered_ns);
 }
 
-/* The system puts those that it has told of behind the others. */
+/* The system moves reported sockets behind the others. */
 static void on_ready(uv_poll_t *poll, int status, int events) {
     (void)status, (void)events;
     const kiln_read_set *set = poll->data;
@@ -44,7 +44,7 @@ static void on_ready(uv_poll_t *poll, int status, int events) {
     } while (count == BATCH && kiln_clock_ns() < end_ns);
 }
 
-/* ---- Who is read from ---- */
+/* ---- The two sets ---- */
 
 static kiln_status add(kiln_conn *conn, kiln_read_set *set) {
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = conn};
@@ -94,7 +94,7 @@ static int start(kiln_loop *loop, kiln_read_set *set) {
     int code = uv_poll_init(&loop->uv, &set->poll, set->epoll);
     if (code == 0) code = uv_poll_start(&set->poll, UV_READABLE, on_ready);
     set->poll.data = set;
-    uv_unref((uv_handle_t *)&set->poll); /* the loop lives while somebody is read from */
+    uv_unref((uv_handle_t *)&set->poll); /* the loop runs while the set is not empty */
     return code;
 }
 

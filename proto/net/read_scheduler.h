@@ -1,11 +1,11 @@
-/* Who is read from, and in which order. Connections wait in two epoll sets, known peers in one and
- * strangers in the other, and libuv watches the sets. A turn reads from known peers for 2 ms and
- * from KILN_NET_HANDSHAKES_PER_TURN strangers, once from each; the rest stays with the system, in
- * the order in which it came. So neither a sender of gigabytes nor thousands who speak at once make
- * a turn long, and no crowd keeps those who are known from being heard.
+/* Decides which connections a turn reads from. Connections wait in two epoll sets, known peers in
+ * one and strangers in the other, and libuv watches the sets. A turn reads from known peers for 2
+ * ms and from KILN_NET_HANDSHAKES_PER_TURN strangers, once from each; the rest waits in the system
+ * in the order of arrival. So no sender of gigabytes and no thousand peers at once make a turn
+ * long, and strangers do not delay known peers.
  *
- * (libuv alone asks all sockets that have bytes, up to 48 times 1,024 in a turn, and one that may
- * not be read yet costs as much as one that is.) */
+ * (libuv alone polls all sockets that have bytes, up to 48 times 1,024 in a turn, and a socket that
+ * may not be read yet costs as much as one that is.) */
 #ifndef KILN_PROTO_NET_READ_SCHEDULER_H
 #define KILN_PROTO_NET_READ_SCHEDULER_H
 
@@ -34,17 +34,16 @@ typedef struct kiln_read_scheduler {
     char buffer[KILN_NET_READ_BYTES]; /* of the read being handled */
 } kiln_read_scheduler;
 
-/* 0, or what libuv says. */
+/* 0, or libuv's error. */
 int kiln_read_scheduler_start(kiln_loop *loop, kiln_bytes_read read);
-/* When all connections are closed; the loop has to run once more for its handles. */
+/* After all connections are closed; the loop has to run once more for its handles. */
 void kiln_read_scheduler_end(kiln_loop *loop);
 
 /* Reads from an open socket. */
 KILN_MUST_USE kiln_status kiln_read_scheduler_add(kiln_conn *conn);
-/* The peer is a stranger no more. On failure it is not read from. */
+/* The peer is no longer a stranger. On failure it is not read from. */
 KILN_MUST_USE kiln_status kiln_read_scheduler_know(kiln_conn *conn);
-/* Reads no more, before the socket is closed at the latest. Nothing happens where it is not read.
- */
+/* Stops reading; needed before the socket is closed. No effect when it is not read from. */
 void kiln_read_scheduler_remove(kiln_conn *conn);
 
 #endif

@@ -7,8 +7,8 @@
 #include "base/status.h"
 #include "base/str.h"
 
-/* Reads the text into `arena`; the caller wipes it. PERMISSION_DENIED: others can read the file.
- * Errors of kiln_file_read. */
+/* Reads text into `arena`; the caller wipes it. PERMISSION_DENIED also: others can read the file.
+ */
 KILN_MUST_USE kiln_status kiln_secret_file_read(const char *path, size_t bytes_max,
                                                 kiln_arena *arena, kiln_str *out_text);
 

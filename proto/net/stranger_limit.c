@@ -23,7 +23,7 @@ uint32_t kiln_strangers_count(const kiln_loop *loop) {
     return count;
 }
 
-/* Those that close already are counted until the turn ends; each makes place once. */
+/* Connections that are closing are counted until the turn ends; each is closed only once. */
 static bool drop_oldest(kiln_conn_list *list) {
     kiln_conn *oldest = list->oldest;
     while (oldest && oldest->state == KILN_CONN_CLOSED) oldest = oldest->newer;
@@ -45,7 +45,7 @@ static kiln_rank rank_of(kiln_conn *conn) {
     int size = sizeof address;
     if (conn->socket->handle.type != UV_TCP ||
         uv_tcp_getpeername(&conn->socket->tcp, (struct sockaddr *)&address, &size) != 0)
-        return KILN_RANK_SPEAKS; /* of a Unix socket, which the file's rights guard */
+        return KILN_RANK_SPEAKS; /* of a Unix socket, guarded by the file's mode */
     conn->rate_key = kiln_rate_limit_key(limit, &address);
     if (!kiln_rate_limit_enter(limit, conn->rate_key, kiln_clock_ns())) return KILN_RANK_SUSPECT;
     return kiln_rate_limit_knows(limit, conn->rate_key) ? KILN_RANK_SPEAKS : KILN_RANK_SILENT;
@@ -69,7 +69,7 @@ void kiln_strangers_enter(kiln_conn *conn) {
 bool kiln_strangers_has_descriptor(kiln_loop *loop, const kiln_socket *socket) {
     uv_os_fd_t fd = -1;
     if (uv_fileno(&socket->handle, &fd) != 0) return false;
-    /* The system gives the lowest that is free. */
+    /* The system gives the lowest free number. */
     return (uint64_t)fd < loop->strangers.descriptors_for_peers ||
            drop_first(loop, KILN_RANK_SILENT);
 }
@@ -93,7 +93,7 @@ void kiln_strangers_pass(kiln_conn *conn) {
 void kiln_strangers_drop(kiln_loop *loop, const kiln_listen_options *options) {
     for (int rank = 0; rank < KILN_RANK_COUNT; rank++)
         for (kiln_conn *conn = loop->conns.by_rank[rank].oldest; conn; conn = conn->newer)
-            if (conn->listen.boot == options->boot) /* each listener has a copy of its own */
+            if (conn->listen.boot == options->boot) /* each listener has its own copy */
                 kiln_conn_fail_telling(conn,
                                        KILN_ERROR(UNAVAILABLE, "nobody listens here any more"));
 }

@@ -23,7 +23,7 @@ static const unsigned char key_cipher[] = {0x13, 0x01}; /* TLS_AES_128_GCM_SHA25
 struct kiln_tls_context {
     SSL_CTX *ssl;
     BIO_METHOD *method;
-    uint8_t decoy[KILN_KEY_BYTES]; /* secret of keys that there are none of */
+    uint8_t decoy[KILN_KEY_BYTES]; /* secret of unknown keys */
     uint64_t rekey_bytes, rekey_ns;
 };
 
@@ -38,7 +38,7 @@ struct kiln_tls {
     char claim[KILN_KEY_NAME_BYTES];
     kiln_str input;      /* of the call under way */
     kiln_strbuf *output; /* of the call under way */
-    kiln_strbuf held;    /* part of a record, while the peer is unknown */
+    kiln_strbuf held;    /* a partial record, before the peer is known */
 };
 
 bool kiln_tls_supported(void) { return true; }
@@ -73,7 +73,7 @@ static long bio_ctrl(BIO *bio, int command, long number, void *pointer) {
 
 /* ---- Keys ---- */
 
-/* What OpenSSL takes a shared key for: a session that both sides remember. */
+/* To OpenSSL a pre-shared key is a session that both sides remember. */
 static SSL_SESSION *session_of(SSL *ssl, const uint8_t secret[KILN_KEY_BYTES]) {
     SSL_SESSION *session = SSL_SESSION_new();
     const SSL_CIPHER *cipher = SSL_CIPHER_find(ssl, key_cipher);
@@ -85,7 +85,7 @@ static SSL_SESSION *session_of(SSL *ssl, const uint8_t secret[KILN_KEY_BYTES]) {
     return NULL;
 }
 
-/* The dialling side shows its key. `digest` is set when only that hash will do. */
+/* The dialling side shows its key. `digest` is set when only that hash is allowed. */
 static int show_key(SSL *ssl, const EVP_MD *digest, const unsigned char **out_name,
                     size_t *out_size, SSL_SESSION **out_session) {
     kiln_tls *tls = SSL_get_app_data(ssl);
@@ -97,9 +97,8 @@ static int show_key(SSL *ssl, const EVP_MD *digest, const unsigned char **out_na
     return *out_session != NULL;
 }
 
-/* The listening side looks up what is shown. An unknown name gets a secret that nobody has: the
- * handshake then fails as it does with a wrong secret, and a stranger does not learn which names
- * there are. */
+/* The listening side looks up the key. An unknown name gets a random secret: the handshake then
+ * fails as with a wrong secret, and a stranger does not learn which names exist. */
 static int find_key(SSL *ssl, const unsigned char *name, size_t size, SSL_SESSION **out_session) {
     kiln_tls *tls = SSL_get_app_data(ssl);
     kiln_key claimed;
@@ -110,7 +109,7 @@ static int find_key(SSL *ssl, const unsigned char *name, size_t size, SSL_SESSIO
         tls->claim[i] = text.data[i] > ' ' && text.data[i] < 0x7f ? text.data[i] : '?';
     kiln_status st = kiln_key_name_parse((kiln_str){(const char *)name, size}, &claimed);
     const kiln_key *key = st ? NULL : kiln_keyring_find(tls->ring, &claimed);
-    kiln_status_free(st); /* what is no name is nobody's */
+    kiln_status_free(st); /* an invalid name is an unknown key */
     tls->has_key = key != NULL;
     if (key) tls->key = *key;
     *out_session = session_of(ssl, key ? key->secret : tls->context->decoy);
@@ -188,7 +187,7 @@ kiln_tls *kiln_tls_dial(kiln_tls_context *context, const kiln_key *key) {
     tls->key = *key;
     tls->has_key = true;
     kiln_key_name_print(key, tls->claim);
-    SSL_set_verify(tls->ssl, SSL_VERIFY_PEER, NULL); /* and no certificate is good enough */
+    SSL_set_verify(tls->ssl, SSL_VERIFY_PEER, NULL); /* no certificate is accepted */
     SSL_set_connect_state(tls->ssl);
     return tls;
 }
@@ -209,16 +208,16 @@ const char *kiln_tls_claim(const kiln_tls *tls) { return tls->claim; }
 
 /* ---- The handshake ---- */
 
-/* Why the key that is claimed is none. */
+/* Why the claimed key is refused. */
 static kiln_status refusal(const kiln_tls *tls) {
     kiln_key name;
     kiln_status st = kiln_key_name_parse(kiln_str_from(tls->claim), &name);
     if (!st) return kiln_keyring_refusal(tls->ring, &name);
-    kiln_status_free(st); /* no name at all */
+    kiln_status_free(st); /* it is no name */
     return KILN_ERROR(UNAUTHENTICATED, "no key of ours: '%s'", tls->claim);
 }
 
-/* Why the last call failed, in words for people. Clears OpenSSL's own list. */
+/* Why the last call failed. Clears OpenSSL's list of errors. */
 static kiln_status tls_error(const kiln_tls *tls) {
     unsigned long error = ERR_peek_last_error();
     int reason = ERR_GET_REASON(error);
@@ -246,7 +245,7 @@ bool kiln_tls_has_proven(const kiln_tls *tls, const kiln_key *key) {
     return kiln_digest_equal_secret(&digest, &tls->secret_digest);
 }
 
-/* OpenSSL keeps the secret in its session, and needs it no more either. */
+/* Also wipes the secret in OpenSSL's session. */
 static void keep_digest_only(kiln_tls *tls) {
     kiln_digest_of(tls->key.secret, sizeof tls->key.secret, &tls->secret_digest);
     explicit_bzero(tls->key.secret, sizeof tls->key.secret);
@@ -258,7 +257,7 @@ static kiln_status continue_handshake(kiln_tls *tls) {
     int result = SSL_do_handshake(tls->ssl);
     if (result != 1)
         return SSL_get_error(tls->ssl, result) == SSL_ERROR_WANT_READ ? KILN_OK : tls_error(tls);
-    /* Without this check any tracker with a certificate would do. */
+    /* Without this check any tracker with a certificate would be accepted. */
     if (!SSL_session_reused(tls->ssl) || !tls->has_key)
         return KILN_ERROR(UNAUTHENTICATED, "the peer has proven no key");
     tls->ready = true;
@@ -268,8 +267,8 @@ static kiln_status continue_handshake(kiln_tls *tls) {
     return KILN_OK;
 }
 
-/* Before a peer is known OpenSSL sees only whole records of a size that we choose, each with one
- * whole message in it: it would make room for what a message claims to be (128 KiB). */
+/* Before a peer is known OpenSSL gets only complete records of bounded size, each with one complete
+ * message: it would allocate the size that a message claims to have (128 KiB). */
 static kiln_status check_record(kiln_str record) {
     const uint8_t *byte = (const uint8_t *)record.data;
     if (byte[0] != HANDSHAKE_RECORD)
@@ -293,7 +292,7 @@ static kiln_status record_size(const kiln_tls *tls, size_t *out_size) {
                : KILN_ERROR(DATA_LOSS, "TLS: a record of %zu bytes before the key", *out_size);
 }
 
-/* Moves input into the record that is held. True when that is whole. */
+/* Moves input into the held record. True when that is complete. */
 static bool take(kiln_tls *tls, kiln_str *wire, size_t size) {
     size_t taken = KILN_MIN(size - tls->held.size, wire->size);
     kiln_strbuf_append(&tls->held, wire->data, taken);
@@ -313,7 +312,7 @@ static kiln_status feed_whole_records(kiln_tls *tls, kiln_str wire) {
         if (!st) st = continue_handshake(tls);
         kiln_strbuf_reset(&tls->held);
     }
-    tls->input = wire; /* what came behind the handshake */
+    tls->input = wire; /* bytes after the handshake */
     return st;
 }
 
@@ -348,7 +347,7 @@ kiln_status kiln_tls_receive(kiln_tls *tls, kiln_str wire, kiln_strbuf *out_plai
     return st;
 }
 
-/* The peer answers with its own when it next sends something. */
+/* The peer renews its own when it next sends. */
 static bool renew_keys(kiln_tls *tls, size_t bytes) {
     const uint64_t now_ns = kiln_clock_ns();
     tls->bytes += bytes;

@@ -1,15 +1,15 @@
-/* TLS 1.3 with keys that both sides have, on bytes: no socket here. tls.c does it with OpenSSL;
- * tls_none.c stands in for it in builds without. One object per connection; OpenSSL reads and
- * writes the caller's buffers, so that an idle connection holds none. */
+/* TLS 1.3 with pre-shared keys, on bytes, without sockets. tls.c uses OpenSSL; tls_none.c replaces
+ * it in builds without. One object per connection; OpenSSL reads and writes the caller's buffers,
+ * so that an idle connection holds none. */
 #ifndef KILN_PROTO_NET_TLS_H
 #define KILN_PROTO_NET_TLS_H
 
 #include "proto/net.h"
 
-#define KILN_TLS_HELLO_MAX ((size_t)4096) /* a record of a peer that has proven nothing yet */
+#define KILN_TLS_HELLO_MAX ((size_t)4096) /* a record before the peer has proven a key */
 #define KILN_TLS_FIRST_BYTE 0x16          /* every TLS connection begins with it, no frame does */
 
-typedef struct kiln_tls_context kiln_tls_context; /* what connections of a loop share */
+typedef struct kiln_tls_context kiln_tls_context; /* shared by the connections of a loop */
 typedef struct kiln_tls kiln_tls;
 
 /* UNIMPLEMENTED: this build has no TLS. RESOURCE_EXHAUSTED: OpenSSL could not be set up. */
@@ -17,21 +17,21 @@ KILN_MUST_USE kiln_status kiln_tls_context_create(kiln_tls_context **out_context
 void kiln_tls_context_destroy(kiln_tls_context *context); /* NULL is fine */
 
 /* Both directions get new traffic keys (KeyUpdate) after so many bytes or so long, whichever comes
- * first: what leaks one opens a part of a connection that lasts for weeks. */
+ * first: a leaked key then opens only a part of a long connection. */
 #define KILN_TLS_REKEY_BYTES ((uint64_t)1 << 30)
 #define KILN_TLS_REKEY_NS (UINT64_C(3600) * 1000000000)
 void kiln_tls_context_set_rekey(kiln_tls_context *context, uint64_t bytes, uint64_t ns);
 
-/* For who listens: any key of `ring`, which outlives it, is accepted. */
+/* Listening: accepts every key of `ring`, which outlives it. */
 kiln_tls *kiln_tls_accept(kiln_tls_context *context, const kiln_keyring *ring);
-/* For who dials: shows `key` (copied), and accepts only who has it too. */
+/* Dialling: shows `key` (copied), and accepts only a peer that has it too. */
 kiln_tls *kiln_tls_dial(kiln_tls_context *context, const kiln_key *key);
 void kiln_tls_destroy(kiln_tls *tls); /* NULL is fine */
 
 /* Appends what the dialling side sends first. */
 KILN_MUST_USE kiln_status kiln_tls_begin(kiln_tls *tls, kiln_strbuf *out_wire);
-/* Takes what came in: appends what is for the reader to `out_plain`, and what must be answered to
- * `out_wire` (also when it fails: it tells the peer).
+/* Takes bytes of the peer: appends the decrypted ones to `out_plain`, and an answer to `out_wire`
+ * (also when it fails, as it tells the peer).
  * UNAUTHENTICATED: the peer has not proven a key. DATA_LOSS: changed on the way, or not TLS.
  * UNAVAILABLE: the peer has closed. */
 KILN_MUST_USE kiln_status kiln_tls_receive(kiln_tls *tls, kiln_str wire, kiln_strbuf *out_plain,
@@ -40,12 +40,12 @@ KILN_MUST_USE kiln_status kiln_tls_receive(kiln_tls *tls, kiln_str wire, kiln_st
 bool kiln_tls_ready(const kiln_tls *tls);
 /* Only when ready. */
 KILN_MUST_USE kiln_status kiln_tls_send(kiln_tls *tls, kiln_str plain, kiln_strbuf *out_wire);
-/* The key of this connection, as it was in the handshake, without its secret when it is ready;
- * before, the one that the peer claims, and NULL when it claims none of ours. */
+/* The key of this connection as in the handshake, without its secret when ready; before that the
+ * key that the peer claims, NULL when it is none of ours. */
 const kiln_key *kiln_tls_key(const kiln_tls *tls);
-/* Whether that is the secret that both sides have proven. Only when ready. */
+/* Whether `key` has the secret that both sides have proven. Only when ready. */
 bool kiln_tls_has_proven(const kiln_tls *tls, const kiln_key *key);
-/* What the peer called its key, as it came (for the audit log). */
+/* The key name that the peer sent, unchecked (for the audit log). */
 const char *kiln_tls_claim(const kiln_tls *tls);
 
 #endif

@@ -1,5 +1,5 @@
-/* In place of tls.c in a build without OpenSSL: such a program speaks on Unix sockets, with the
- * token on loopback, or --insecure. */
+/* Replaces tls.c in a build without OpenSSL: such programs connect over Unix sockets, with the
+ * token on loopback, or with --insecure. */
 #include "base/check.h"
 #include "proto/net/tls.h"
 

@@ -14,9 +14,9 @@
 
 struct kiln_ws {
     const kiln_origins *origins;
-    kiln_strbuf request; /* what came of it; empty once it is answered */
+    kiln_strbuf request; /* bytes so far; empty once it is answered */
     char host[KILN_WS_HOST_MAX + 1];
-    wslay_event_context_ptr frames; /* NULL: not yet answered */
+    wslay_event_context_ptr frames; /* NULL: the request is not answered */
     bool in_message;                /* the frame under way is of a message, not of control */
     /* Of the call under way. */
     kiln_str input;
@@ -138,7 +138,7 @@ static void accept_request(kiln_ws *ws, const kiln_ws_request *request) {
     kiln_strbuf_text(ws->wire, "\r\n\r\n");
 }
 
-/* Takes from the input what belongs to the request. */
+/* Takes the bytes of the request from the input. */
 static kiln_status receive_request(kiln_ws *ws) {
     kiln_ws_request request;
     const size_t had = ws->request.size;

@@ -1,8 +1,8 @@
-/* The listening side of WebSocket (RFC 6455) on bytes: no socket here. Pages can dial nothing else.
- * A page asks by HTTP to upgrade the connection; from then on frames of proto/wire travel as one
- * stream of bytes inside binary messages, whose borders mean nothing. ws.c does it with libwslay
- * and OpenSSL; ws_none.c stands in for it in builds without. One object per connection, which keeps
- * at most KILN_WS_REQUEST_MAX bytes of the request and then none. */
+/* The listening side of WebSocket (RFC 6455), which is all that pages can dial, on bytes, without
+ * sockets. A page asks by HTTP to upgrade the connection; then frames of proto/wire travel as one
+ * stream of bytes inside binary messages, whose borders mean nothing. ws.c uses libwslay and
+ * OpenSSL; ws_none.c replaces it in builds without. One object per connection, which keeps at most
+ * KILN_WS_REQUEST_MAX bytes, of the request only. */
 #ifndef KILN_PROTO_NET_WS_H
 #define KILN_PROTO_NET_WS_H
 
@@ -12,21 +12,20 @@
 
 typedef struct kiln_ws kiln_ws;
 
-/* Which pages may come: `origins` outlives it. */
+/* Accepts pages of `origins`, which outlives it. */
 kiln_ws *kiln_ws_accept(const kiln_origins *origins);
 void kiln_ws_destroy(kiln_ws *ws); /* NULL is fine */
 
-/* Takes what came in: appends what is for the reader to `out_plain`, and what must be answered to
- * `out_wire` (also when it fails: it tells the peer).
- * PERMISSION_DENIED: a page of another origin. DATA_LOSS: no request to upgrade, or bytes that
- * break RFC 6455. UNAVAILABLE: the page has closed. */
+/* Takes bytes of the page: appends the payload to `out_plain`, and an answer to `out_wire` (also
+ * when it fails, as it tells the page). PERMISSION_DENIED: a page of another origin. DATA_LOSS: no
+ * request to upgrade, or bytes that break RFC 6455. UNAVAILABLE: the page has closed. */
 KILN_MUST_USE kiln_status kiln_ws_receive(kiln_ws *ws, kiln_str wire, kiln_strbuf *out_plain,
                                           kiln_strbuf *out_wire);
-/* The request is answered: bytes can go both ways. */
+/* The request is answered: both sides can send. */
 bool kiln_ws_ready(const kiln_ws *ws);
 /* One binary message. Only when ready. */
 void kiln_ws_send(kiln_ws *ws, kiln_str plain, kiln_strbuf *out_wire);
-/* The request's Host: where the page thinks that it has dialled to. Only when ready. */
+/* The request's Host: the address that the page dialled. Only when ready. */
 const char *kiln_ws_host(const kiln_ws *ws);
 
 #endif

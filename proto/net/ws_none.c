@@ -1,4 +1,4 @@
-/* In place of ws.c in a build without libwslay or OpenSSL: no listener for pages. */
+/* Replaces ws.c in a build without libwslay or OpenSSL: no listeners for pages. */
 #include "base/check.h"
 #include "proto/net/ws.h"
 

@@ -6,7 +6,7 @@
 
 #define HEAD_END "\r\n\r\n"
 
-/* What the request is asked for; other headers are passed over. Those here come once. */
+/* The headers that are read, each at most once; others are skipped. */
 typedef enum header {
     HEADER_HOST,
     HEADER_UPGRADE,
@@ -40,7 +40,7 @@ static bool lists(kiln_str list, const char *word) {
     return false;
 }
 
-/* Visible characters and spaces: nothing that ends a line for one reader and not for another. */
+/* Visible characters and spaces: nothing that some programs take for the end of a line. */
 static bool is_plain(kiln_str line) {
     for (size_t i = 0; i < line.size; i++)
         if ((uint8_t)line.data[i] < ' ' && line.data[i] != '\t') return false;

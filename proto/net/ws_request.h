@@ -1,4 +1,4 @@
-/* The request by which a page asks to upgrade its connection to WebSocket: text only. */
+/* The request of a page to upgrade its connection to WebSocket: text only. */
 #ifndef KILN_PROTO_NET_WS_REQUEST_H
 #define KILN_PROTO_NET_WS_REQUEST_H
 
@@ -16,10 +16,9 @@ typedef struct kiln_ws_request {
     kiln_str key;
 } kiln_ws_request;
 
-/* Bytes of `text` up to the end of the request's empty line; 0: it is not there yet. O(n). */
+/* Bytes of `text` up to the end of the request's empty line; 0: incomplete. O(n). */
 size_t kiln_ws_request_size(kiln_str text);
-/* `text` up to its empty line. DATA_LOSS: not a request of RFC 6455 (4.2.1); the note says what is
- * wrong. */
+/* `text` up to its empty line. DATA_LOSS: not a request of RFC 6455 (4.2.1), and why. */
 KILN_MUST_USE kiln_status kiln_ws_request_parse(kiln_str text, kiln_ws_request *out_request);
 
 #endif

@@ -1,5 +1,5 @@
-/* Messages to bytes and back, by walking the schema. Everything a peer sends is checked here:
- * kinds, limits, required fields, counts; nothing behind this file sees an unchecked value. */
+/* Messages to bytes and back, by walking the schema. Checks everything that a peer sends: kinds,
+ * limits, required fields, counts. Other files see only checked values. */
 #include <math.h>
 #include <string.h>
 
@@ -263,7 +263,7 @@ kiln_status kiln_record_decode(kiln_record_type type, kiln_str body, kiln_arena 
 
 /* ---- Copying ---- */
 
-/* What a copy does with texts. */
+/* How texts are copied. */
 typedef enum copy_text { COPY_AS_IT_IS, COPY_PRINTABLE } copy_text;
 
 static void copy_fields(const kiln_schema *schema, copy_text how, void *owner, kiln_arena *arena);
@@ -272,7 +272,7 @@ static void copy_items(void **item, size_t size, kiln_arena *arena) {
     *item = size ? kiln_arena_copy(arena, *item, size) : NULL;
 }
 
-/* `at` is a shallow copy already; replaces what it points to. */
+/* `at` is a shallow copy; copies what it points to. */
 static void copy_field(const kiln_field_info *field, copy_text how, void *at, kiln_arena *arena) {
     if (field->kind == KILN_FIELD_text && how == COPY_PRINTABLE) {
         const bool is_prose = field->limit >= KILN_MESSAGES_PROSE;

@@ -1,9 +1,8 @@
-/* Errors as messages, and what two peers agree on. */
+/* Errors as messages, and the version of two peers. */
 #include "base/check.h"
 #include "proto/proto.h"
 
-/* What an error of each code means for who gets it, where its sender knows no better: whose fault
- * it is, and after how long the same request may do better (0: never unchanged). */
+/* The usual blame of each code, and after how long the same request may succeed (0: never). */
 typedef struct error_kind {
     kiln_code code;
     kiln_blame blame;
@@ -30,7 +29,7 @@ static const error_kind kind_table[] = {
     {KILN_ILLEGAL_SCHEDULE, KILN_BLAME_CANDIDATE, 0},
 };
 
-/* That of OK, which blames nobody, when a peer's number is no code of ours. */
+/* For a peer's unknown code that of OK, without blame. */
 static const error_kind *kind_of(kiln_code code) {
     for (size_t i = 0; i < KILN_ARRAY_COUNT(kind_table); i++)
         if (kind_table[i].code == code) return &kind_table[i];

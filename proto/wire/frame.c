@@ -47,7 +47,7 @@ kiln_status kiln_frame_write_message(kiln_strbuf *out, const kiln_message *messa
     return KILN_OK;
 }
 
-/* Everything that can be wrong with a header; decided before a byte of the body is kept. */
+/* Checks a header completely, before a byte of the body is kept. */
 static kiln_status check_header(const uint8_t *header, size_t *out_size) {
     if (get_u32(header) != KILN_FRAME_MAGIC)
         return KILN_ERROR(DATA_LOSS,
@@ -83,7 +83,7 @@ kiln_frame kiln_frame_of(kiln_str bytes) {
     return frame_at(bytes.data, bytes.size);
 }
 
-/* Moves input into the partial frame until that holds `up_to` bytes. True when it does. */
+/* Moves input into the partial frame until it has `up_to` bytes. True when it does. */
 static bool take(kiln_frame_reader *reader, kiln_str *input, size_t up_to) {
     size_t size = KILN_MIN(input->size, up_to - reader->partial.size);
     kiln_strbuf_append(&reader->partial, input->data, size);
@@ -91,7 +91,7 @@ static bool take(kiln_frame_reader *reader, kiln_str *input, size_t up_to) {
     return reader->partial.size == up_to;
 }
 
-/* The usual case: the frame lies whole in the input and need not be copied. */
+/* The usual case: the input has the whole frame, which need not be copied. */
 static kiln_status read_whole(kiln_str *input, kiln_frame *out_frame, bool *out_ready) {
     size_t size = 0;
     kiln_status st = check_header((const uint8_t *)input->data, &size);

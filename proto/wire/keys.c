@@ -18,7 +18,7 @@ void kiln_keys_deinit(kiln_keys *keys) {
     *keys = (kiln_keys){0};
 }
 
-/* As kiln_vec_push, but leaves no secret in the memory that it gives back. */
+/* As kiln_vec_push, but wipes the old memory. */
 static void push(kiln_keys *keys, const kiln_key *key) {
     if (keys->key.count == keys->key.capacity) {
         kiln_keys larger = {0};
@@ -231,7 +231,7 @@ static bool is_meant(const kiln_key *key, const kiln_key *name) {
            (name->generation == 0 || key->generation == name->generation);
 }
 
-/* One line remembers the highest number that was revoked. */
+/* Keeps one line with the highest revoked number. */
 uint32_t kiln_keys_revoke(kiln_keys *keys, const kiln_key *name) {
     uint32_t first = 0, end = range_of(keys, name, &first), count = 0;
     kiln_key mark = {.role = name->role, .state = KILN_KEY_REVOKED};
@@ -244,7 +244,7 @@ uint32_t kiln_keys_revoke(kiln_keys *keys, const kiln_key *name) {
         mark.generation = KILN_MAX(mark.generation, key->generation);
         remove_range(keys, i, i + 1);
     }
-    kiln_status_free(insert(keys, &mark)); /* there is room: at least one went */
+    kiln_status_free(insert(keys, &mark)); /* there is room: at least one was removed */
     return count;
 }
 
@@ -263,7 +263,7 @@ void kiln_keys_settle(kiln_keys *keys, const kiln_key *name, kiln_key_state outc
         memcpy(older.node, name->node, sizeof older.node);
         if (older.generation >= name->generation || !kiln_keys_find(keys, &older)) continue;
         kiln_keys_revoke(keys, &older);
-        i = UINT32_MAX; /* the list has moved: from the beginning */
+        i = UINT32_MAX; /* the list has changed: start again */
     }
 }
 
@@ -370,10 +370,10 @@ static kiln_status parse_attribute(kiln_str text, kiln_key *key) {
         key->state = state;
         return KILN_OK;
     }
-    return KILN_ERROR(DATA_LOSS, "there is more than is understood behind the secret");
+    return KILN_ERROR(DATA_LOSS, "unknown text after the secret");
 }
 
-/* What stands behind the name. */
+/* The rest of a line after the name. */
 static kiln_status parse_rest(kiln_str rest, uint32_t version, kiln_key *key) {
     kiln_str secret = kiln_str_cut(&rest, ' ');
     rest = kiln_str_trim(rest);
@@ -485,7 +485,7 @@ static void print_line(const kiln_key *key, kiln_strbuf *out) {
     kiln_strbuf_char(out, '\n');
 }
 
-/* Room for all is made first: a buffer that grows leaves copies behind. */
+/* Reserves room for all lines first: a buffer that grows leaves copies of secrets. */
 void kiln_keys_print(const kiln_keys *keys, kiln_strbuf *out) {
     kiln_strbuf_reserve(out, strlen(FIRST_LINE) + 4 + keys->key.count * LINE_MAX_BYTES);
     kiln_strbuf_text(out, FIRST_LINE "2\n");

@@ -15,7 +15,7 @@ void kiln_link_init(kiln_link *link, uint64_t now_ns, uint64_t seed) {
 void kiln_link_opened(kiln_link *link, uint64_t now_ns) {
     link->state = KILN_LINK_UP;
     link->up_since_ns = link->heard_ns = link->ticked_ns = now_ns;
-    /* Not in step with all the others that a restarted tracker let in at once. */
+    /* Spreads the pings of all programs that reconnect to a restarted tracker at once. */
     uint64_t jitter = kiln_rand_below(&link->rand, KILN_LINK_HEARTBEAT_NS / 2 + 1);
     link->ping_at_ns = now_ns + KILN_LINK_HEARTBEAT_NS - jitter;
 }
@@ -24,8 +24,8 @@ void kiln_link_closed(kiln_link *link, uint64_t now_ns) {
     if (link->state == KILN_LINK_DOWN) return;
     if (link->state == KILN_LINK_UP) {
         link->down_since_ns = now_ns;
-        /* A connection that lasted was a good one; one that breaks at once is not dialled in a
-         * tight loop. */
+        /* Only a connection that lasted resets the backoff: one that breaks at once must not be
+         * dialled in a tight loop. */
         if (now_ns - link->up_since_ns >= KILN_LINK_HEARTBEAT_NS)
             link->backoff_ns = KILN_LINK_BACKOFF_MIN_NS;
     }
@@ -56,6 +56,6 @@ kiln_link_want kiln_link_tick(kiln_link *link, uint64_t now_ns) {
 
 uint64_t kiln_link_next_ns(const kiln_link *link) {
     if (link->state == KILN_LINK_DOWN) return link->dial_at_ns;
-    if (link->state == KILN_LINK_DIALLING) return UINT64_MAX; /* the shell reports how it went */
+    if (link->state == KILN_LINK_DIALLING) return UINT64_MAX; /* the shell reports the outcome */
     return KILN_MIN(link->ping_at_ns, link->heard_ns + KILN_LINK_SILENCE_NS);
 }

@@ -43,7 +43,7 @@ static void print_field(const kiln_field_info *field, const void *at, kiln_strbu
         return;
     case KILN_FIELD_f64: kiln_strbuf_printf(out, "%.17g", *(const double *)at); return;
     case KILN_FIELD_text: kiln_json_print_text(*(const kiln_str *)at, out); return;
-    /* Opaque bytes may be secrets (the token): only their size is shown. */
+    /* Bytes may be secrets (the token): prints only their size. */
     case KILN_FIELD_bytes:
         kiln_strbuf_printf(out, "\"(%zu bytes)\"", ((const kiln_str *)at)->size);
         return;

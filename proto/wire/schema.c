@@ -18,7 +18,7 @@ enum {
     PEERS = BOARD | TUNER | CLIENT | ADMIN | BUILDER,
 };
 
-/* Boards print no documents. */
+/* Boards do not print documents. */
 #ifdef KILN_STATIC
 #define DOC(text) ""
 #else

@@ -1,5 +1,4 @@
-/* messages.def as data: what codec, printer, copier and docs walk. Private to proto/wire and its
- * tests. */
+/* messages.def as data, for codec, printer and docs. Private to proto/wire and its tests. */
 #ifndef KILN_PROTO_WIRE_SCHEMA_H
 #define KILN_PROTO_WIRE_SCHEMA_H
 
@@ -19,7 +18,7 @@ typedef enum kiln_field_kind {
     KILN_FIELD_KIND_COUNT
 } kiln_field_kind;
 
-#define KILN_FIELD_KEY_MAX 63u /* keys fit the decoder's set of seen ones */
+#define KILN_FIELD_KEY_MAX 63u /* so that a key is a bit of the decoder's set */
 
 typedef struct kiln_field_info {
     const char *name, *doc; /* `doc` is empty on boards */
@@ -43,7 +42,7 @@ typedef struct kiln_schema {
     unsigned since;
 } kiln_schema;
 
-/* A list member of a message struct has this layout whatever its items are. */
+/* The layout of every list member of a message struct. */
 typedef struct kiln_any_list {
     void *item;
     uint32_t count;

@@ -43,7 +43,7 @@ static void decide(void *context, const void *event) {
     bench *b = context;
     const test_event *e = event;
     assert_true(b->decided_count < EVENTS_MAX);
-    b->turn[b->decided_count] = kiln_loop_turns(b->loop)->wall.count;
+    b->turn[b->decided_count] = kiln_loop_times_get(b->loop)->wall.count;
     if (e->text) snprintf(b->text[b->decided_count], sizeof b->text[0], "%s", e->text);
     if (e->message)
         snprintf(b->reason, sizeof b->reason, "%.*s", KILN_STR_ARG(e->message->goaway.reason));

@@ -9,7 +9,7 @@
 #include "base/proc.h"
 #include "base/vec.h"
 
-#define LINES_SHOWN 3 /* of what it says of text that it refuses */
+#define LINES_SHOWN 3 /* of its messages about text that it refuses */
 
 const char *kiln_ptxas_tool(const char *variable, const char *name, kiln_arena *arena) {
     const char *named = kiln_env(variable);

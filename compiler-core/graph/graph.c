@@ -45,7 +45,7 @@ kiln_value kiln_graph_find_value(kiln_graph *graph, kiln_str name) {
     enter_new_names(graph);
     uint32_t mask = graph->by_name.slot_count - 1,
              at = (uint32_t)kiln_hash64(name.data, name.size, 0) & mask;
-    for (; graph->by_name.slot[at]; at = (at + 1) & mask) /* a slot may have a name of before */
+    for (; graph->by_name.slot[at]; at = (at + 1) & mask) /* a slot may hold a name from before */
         if (kiln_str_equal(graph->value.data[graph->by_name.slot[at]].name, name))
             return graph->by_name.slot[at];
     return 0;

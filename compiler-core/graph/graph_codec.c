@@ -101,7 +101,7 @@ static void code_data(codec *k) {
         kiln_mpack_write_u64(k->m.out, k->data.data[i].size);
 }
 
-/* Where kernels may read it: copied when it does not lie on a multiple of the alignment. */
+/* The bytes at an address that kernels accept: copied when not aligned. */
 static void *aligned(codec *k, kiln_str bytes) {
     union {
         const char *read;
@@ -383,7 +383,7 @@ bool kiln_graph_is_encoded(kiln_str bytes) {
     return bytes.size >= HEADER_BYTES && memcmp(bytes.data, MAGIC, strlen(MAGIC)) == 0;
 }
 
-/* Whatever a graph from elsewhere does wrong is damage, and no fault of this program. */
+/* An error in a graph that was read is damaged data, not an internal error. */
 static kiln_status verify(kiln_graph *graph) {
     kiln_status st = kiln_graph_verify(graph);
     if (!st || kiln_status_code(st) == KILN_UNIMPLEMENTED) return st;

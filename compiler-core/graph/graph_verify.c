@@ -30,7 +30,7 @@ static kiln_status check_order(const kiln_graph *graph, kiln_node n, const bool 
     return KILN_OK;
 }
 
-/* Runs the shape rule again: its result must be what stands there. */
+/* Runs the shape rule again: its result must equal the recorded type. */
 static kiln_status check_types(kiln_graph *graph, kiln_node n) {
     const kiln_node_info *node = &graph->node.data[n];
     kiln_value_info before[KILN_NODE_OPERANDS_MAX];

@@ -15,8 +15,8 @@ static bool is_around(const finder *f, uint32_t outer, uint32_t inner) {
     return inner == outer;
 }
 
-/* The inner one of two loops whose values one node reads. Of loops that nothing joined yet the one
- * that begins later is in the other. 0: they cross. */
+/* The inner one of two loops whose values one node reads. If neither is known to contain the other
+ * yet, the one that begins later is the inner one. 0: they cross. */
 static uint32_t join(finder *f, uint32_t a, uint32_t b) {
     if (is_around(f, a, b)) return b;
     if (is_around(f, b, a)) return a;
@@ -34,7 +34,7 @@ static kiln_status crossing(const kiln_graph *graph, kiln_value value) {
                       KILN_STR_ARG(graph->value.data[value].name));
 }
 
-/* How long it is, is known behind the run: nothing can be computed from it. */
+/* Its length is known only after the run: nothing can be computed from it. */
 static kiln_status growing(const kiln_graph *graph, kiln_value value) {
     return KILN_ERROR(UNIMPLEMENTED,
                       "%%%.*s has as many rows as a loop runs, which is known at run time only: it "

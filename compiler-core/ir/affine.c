@@ -1,6 +1,6 @@
-/* Intervals and linear forms. Coefficients wrap like the arithmetic they stand for; an interval is
- * only trusted when nothing in it overflowed, because then the wrapped and the true value are the
- * same. */
+/* Intervals and linear forms. Coefficients wrap like the arithmetic they describe; an interval is
+ * used only when nothing in it overflowed, because then the wrapped and the true value are
+ * equal. */
 #include "compiler-core/ir/affine.h"
 
 #include <string.h>

@@ -224,7 +224,7 @@ typedef struct around {
     int64_t threads;
 } around;
 
-/* Whether `inner` is all that `outer` contains, but for allocations around it. */
+/* Whether `outer` contains nothing but `inner` and allocations around it. */
 static bool fills(const kiln_program *p, kiln_stmt outer, kiln_stmt inner) {
     for (kiln_stmt at = p->stmt.data[inner].parent; at != outer; at = p->stmt.data[at].parent)
         if (p->stmt.data[at].child.count != 1) return false;

@@ -104,7 +104,7 @@ kiln_program *kiln_intrinsic_program(const kiln_intrinsic *intrinsic, kiln_arena
         steps, intrinsic->value, kiln_intrinsic_sum(intrinsic) == KILN_F32 ? "0.0" : "0i32");
     kiln_program *program = NULL;
     kiln_status st = kiln_program_parse(text, arena, &program);
-    KILN_CHECK(st == NULL); /* rows are ours */
+    KILN_CHECK(st == NULL); /* the text is made from a row of the table */
     return program;
 }
 

@@ -66,8 +66,8 @@ kiln_program *kiln_program_copy(const kiln_program *program, kiln_arena *arena) 
 
 /* ---- names of variables ---------------------------------------------------------- */
 
-/* Where the variable of that name is in the table, or the free place where it belongs. A retired
- * name leaves its place taken: the variable there has another name now, so it equals nothing. */
+/* The place of the variable of that name in the table, or the free place where it belongs. The
+ * place of a retired name stays taken: its variable has another name now, so no name matches it. */
 static uint32_t var_place(const kiln_program *p, kiln_str name) {
     uint32_t mask = p->var_slot.count - 1;
     uint32_t at = (uint32_t)kiln_hash64(name.data, name.size, 0) & mask;
@@ -133,7 +133,7 @@ void kiln_var_retire(kiln_program *p, kiln_var var) {
     size_t end = info->name.size;
     while (end > 0 && info->name.data[end - 1] != '\'') end--;
     kiln_var plain = end > 0 ? find_var(p, kiln_str_slice(info->name, 0, end - 1)) : 0;
-    if (plain) p->var.data[plain].suffix_free = 0; /* this one is free again */
+    if (plain) p->var.data[plain].suffix_free = 0; /* this suffix is free again */
     info->name = kiln_str_printf(p->arena, "~%u", var);
     info->suffix_free = 0;
     enter_var(p, var);

@@ -87,7 +87,7 @@ kiln_expr kiln_linear_floordiv(kiln_linear *l, const kiln_affine *a, int64_t div
     kiln_split whole;
     if (split_by(l, a, divisor, &whole)) return kiln_affine_to_expr(l->p, &whole.quotient);
 
-    /* The multiples of the divisor leave; what remains is divided for itself. */
+    /* The multiples of the divisor are taken out; the remaining terms are divided separately. */
     kiln_expr quotient;
     kiln_affine inner;
     int64_t inner_divisor;

@@ -1,14 +1,14 @@
-/* Loop and lowered programs, executed one iteration and one thread after another, watched by shadow
+/* Loop and lowered programs, executed one iteration and one thread after another, checked by shadow
  * memory (loop_shadow.h).
  *
  * Threads. A nest of thread loops runs its body once per thread, but in pieces from barrier to
- * barrier: whatever contains a barrier is executed for the whole group, child by child, so all
- * threads are through with one piece before the first begins the next. An exchange between lanes is
- * a barrier of its warp: conditions around it are asked warp by warp.
+ * barrier: a statement that contains a barrier is executed for the whole group, child by child, so
+ * all threads have finished one piece before the first begins the next. An exchange between lanes
+ * is a barrier of its warp: conditions around it are evaluated warp by warp.
  *
  * Lifetimes. A temp lives during its ALLOC, or, where there is none yet, during the smallest
- * statement that contains all its accesses: that is where lowering will allocate it. It starts
- * uninitialised each time, and iterations of loops around that place have a copy each. */
+ * statement that contains all its accesses: lowering will allocate it there. It starts
+ * uninitialised each time, and each iteration of the loops around that place has its own copy. */
 #include "compiler-core/ir/loop_eval.h"
 
 #include "base/alloc.h"
@@ -27,7 +27,7 @@ typedef struct execution {
 
 static const kiln_program *program(const execution *ex) { return ex->w.in.p; }
 
-/* Lanes that become one element are added up in some order, here in theirs. */
+/* Lanes that are summed into one element are added in some order, here in lane order. */
 static bool is_concurrent(const kiln_program *p, kiln_stmt stmt) {
     const kiln_stmt_info *s = &p->stmt.data[stmt];
     return s->kind == KILN_STMT_FOR && s->loop_kind != KILN_LOOP_SERIAL &&
@@ -188,7 +188,7 @@ static kiln_status step_children(execution *ex, const group *g, const kiln_stmt_
     return st;
 }
 
-/* How far apart neighbours on thread.x are, and how many they are. */
+/* The stride between neighbours on thread.x, and their number. */
 static uint32_t lane_stride(const group *g, uint32_t *out_lanes) {
     uint32_t stride = 1;
     *out_lanes = 1;
@@ -207,7 +207,8 @@ static uint32_t first_of_warp(const group *g, uint32_t thread) {
     return thread - thread / stride % lanes % KILN_WARP_LANES * stride;
 }
 
-/* All threads must answer alike where a barrier is at stake, those of a warp where an exchange is.
+/* All threads must evaluate the condition alike if it contains a barrier, those of a warp if it
+ * contains an exchange.
  */
 static kiln_status step_if(execution *ex, const group *g, kiln_stmt stmt) {
     const kiln_stmt_info *s = &program(ex)->stmt.data[stmt];
@@ -283,7 +284,7 @@ static kiln_status execute_token(execution *ex, const kiln_stmt_info *s) {
                                            : kiln_checker_pop(&ex->w, s, number);
 }
 
-/* A token of all threads of a unit; its number does not ask which of them. */
+/* A token of all threads of a unit; its number does not depend on the thread. */
 static kiln_status step_token(execution *ex, const group *g, const kiln_stmt_info *s) {
     enter_thread(ex, g, 0);
     return execute_token(ex, s);
@@ -361,7 +362,7 @@ static kiln_status execute(execution *ex, kiln_stmt stmt) {
     case KILN_STMT_WAIT: return kiln_checker_wait(&ex->w, s->token, s->pending);
     case KILN_STMT_TOKEN_PUSH:
     case KILN_STMT_TOKEN_POP: return execute_token(ex, s);
-    case KILN_STMT_BARRIER: /* between nests, whose end is one */
+    case KILN_STMT_BARRIER: /* between nests: the end of a nest is a barrier */
     case KILN_STMT_KIND_COUNT: break;
     }
     return KILN_OK;
@@ -409,7 +410,7 @@ static void leave_to_allocs(kiln_shadow *sh) {
     sh->is_away = true;
 }
 
-/* Threads in step share what they see together, wherever they touch it. */
+/* Threads in step share the buffers that all of them see, wherever they access them. */
 static kiln_stmt shared_home(const execution *ex, kiln_buffer buffer, kiln_stmt home) {
     const kiln_buffer_info *info = &program(ex)->buffer.data[buffer];
     kiln_stmt nest = kiln_stmt_outermost(program(ex), home, KILN_LEVEL_GROUP);
@@ -473,7 +474,7 @@ static uint32_t threads_around(const execution *ex, kiln_stmt stmt) {
     return threads;
 }
 
-/* What lives inside a nest whose threads run in step has a copy for each of them. */
+/* A temp that lives inside a nest whose threads run in step has a copy for each thread. */
 static void count_copies(execution *ex) {
     const kiln_program *p = program(ex);
     for (kiln_buffer b = 1; b < p->buffer.count; b++)

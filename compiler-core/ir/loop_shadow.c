@@ -99,7 +99,7 @@ static kiln_status race(const kiln_checker *w, kiln_buffer buffer, const int64_t
 
 /* ---- threads --------------------------------------------------------------------- */
 
-/* Of the unit that carries the statement out, where threads are units; else of all. */
+/* The unit that executes the statement, where threads are units; else all of them. */
 static kiln_unit unit_of_touch(const kiln_checker *w, const kiln_level *level) {
     return w->has_units && level->is_group ? kiln_stmt_unit(w->in.p, w->stmt) : 0;
 }
@@ -108,7 +108,7 @@ uint32_t kiln_checker_touches(const kiln_checker *w) {
     return 2 * (w->has_units ? KILN_UNIT_COUNT : 1);
 }
 
-/* Whether the touch was before a barrier, or before a token that has come back. */
+/* Whether a barrier, or a token popped since, orders the touch before now. */
 static bool is_ordered(const kiln_checker *w, const kiln_touch *t, const kiln_level *now) {
     return t->instance != now->instance ||
            (w->has_units && now->is_group && t->time <= w->returned[unit_of_touch(w, now)]);
@@ -222,7 +222,7 @@ static bool share_bytes(const kiln_checker *w, kiln_buffer a, size_t a_element, 
            in_b->first_cell[b_element] < in_a->first_cell[a_element] + in_a->cells;
 }
 
-/* A temp that was written since where the element lies; 0: none. */
+/* A temp that was written later on the bytes of the element; 0: none. */
 static kiln_buffer find_intruder(const kiln_checker *w, kiln_buffer buffer, size_t element) {
     const kiln_shadow *sh = &w->buffer[buffer];
     for (uint32_t c = 0; sh->first_cell && c < sh->cells; c++)
@@ -357,7 +357,7 @@ kiln_status kiln_checker_copy(kiln_checker *w, const kiln_stmt_info *s, const in
 
 void kiln_checker_commit(kiln_checker *w, uint8_t token) { w->committed[w->thread][token]++; }
 
-/* The element changes where its copy is waited for. */
+/* The element changes at the wait for its copy. */
 static kiln_status land(kiln_checker *w, const kiln_flight *f) {
     const kiln_shadow *sh = &w->buffer[f->to];
     const kiln_shape *shape = &sh->tensor.shape;

@@ -1,5 +1,4 @@
-/* The reference program: every float computed in f64, and beside it how far a correct kernel may be
- * off.
+/* The reference program: every float computed in f64, with a bound of a correct kernel's error.
  *
  * The bound of a value v is n * eps * m: n counts the roundings on the longest path to v, m is a
  * magnitude that errors scale with. Loads and constants are exact (n = 0, m = |v|); sums add
@@ -7,9 +6,9 @@
  * reduction over k elements adds k to n. Source: the running error analysis of Higham, Accuracy and
  * Stability of Numerical Algorithms, chapter 3.
  *
- * Where floats become integers a difference in the last place may become one of a whole step, which
- * no bound allows. There floats are rounded as a kernel rounds them, operation by operation: a
- * result in f64 that is rounded to f32 is the result in f32. Sums of floats have no order that a
+ * Where floats become integers, a difference in the last place may become one of a whole integer,
+ * which no bound covers. There floats are rounded as a kernel rounds them, operation by operation:
+ * a result in f64 that is rounded to f32 is the result in f32. Sums of floats have no order that a
  * kernel must keep, so programs with such sums stay in f64. */
 #include "compiler-core/ir/reference.h"
 
@@ -192,7 +191,7 @@ static computed translate_cast(builder *b, const kiln_expr_node *node, const com
     return r;
 }
 
-/* The same: a rounding of the coarsest precision (coarsest_epsilon). */
+/* Only adds a rounding, too: of the coarsest precision (coarsest_epsilon). */
 static computed translate_tf32(builder *b, const computed *x) {
     computed r = {x->value, x->magnitude, x->roundings + 1};
     if (b->rounds)
@@ -296,7 +295,7 @@ static double reduced_roundings(const kiln_block_info *source, double each) {
     }
 }
 
-/* Stores an output as it is computed, and its bound beside it. */
+/* Stores an output directly when it is computed, and its bound. */
 static void translate_direct(builder *b, const kiln_block_info *source) {
     const kiln_buffer output = b->output[source->buffer], bound = b->bound[source->buffer];
     kiln_block block = begin_block(b, source, "");
@@ -391,8 +390,8 @@ static kiln_buffer add_buffer(builder *b, kiln_buffer source, const char *suffix
     return made;
 }
 
-/* Whether the only block that writes a buffer writes each element once, and none reads it: then
- * values of f64 need no place, which would be four times as large as the output. */
+/* Whether the only block that writes a buffer writes each element once, and none reads it: then its
+ * values of f64 need no temp, which would be four times as large as the output. */
 static bool is_direct(const kiln_program *te, kiln_buffer buffer) {
     uint32_t writers = 0;
     for (kiln_block block = 1; block < te->block.count; block++) {

@@ -199,7 +199,7 @@ typedef struct conjunction {
 static bool merge_bound(simplifier *s, kiln_expr *kept, kiln_expr added) {
     kiln_expr_op op = op_of(s, added);
     if ((op != KILN_EXPR_LT && op != KILN_EXPR_LE) || op_of(s, *kept) != op) return false;
-    uint32_t at = op == KILN_EXPR_LT; /* where the constant stands */
+    uint32_t at = op == KILN_EXPR_LT; /* the constant's operand */
     int64_t old;
     int64_t new;
     if (kiln_expr_operand(s->p, *kept, 1 - at) != kiln_expr_operand(s->p, added, 1 - at))
@@ -362,7 +362,7 @@ static kiln_expr simplify(simplifier *s, kiln_expr e) {
     return done;
 }
 
-/* With the variables' own ranges results last beyond this walk. */
+/* With the variables' own ranges, results stay valid after this walk. */
 static void begin(simplifier *s, kiln_program *p, const kiln_interval *range) {
     s->p = s->linear.p = p;
     s->memo = range ? kiln_memo_begin(p) : &p->simplified;

@@ -103,7 +103,7 @@ bool kiln_stmt_is_inside(const kiln_program *p, kiln_stmt inner, kiln_stmt outer
 
 static bool block_combines(const kiln_program *p, kiln_block block, kiln_var lane) {
     const kiln_block_info *b = &p->block.data[block];
-    /* Sums of i64 are reordered as those of indices are, and would not be found in the store. */
+    /* Sums of i64 are reordered like index sums, and store_combines would not find them. */
     if (b->combiner == KILN_COMBINE_NONE || b->init ||
         (b->predicate && kiln_expr_uses_var(p, b->predicate, lane)) ||
         p->buffer.data[b->buffer].dtype == KILN_I64)
@@ -176,7 +176,7 @@ static kiln_stmt block_nest(kiln_program *p, kiln_block block) {
     return nest;
 }
 
-/* A sum of nothing is its initial value. Loops would never come to storing it. */
+/* An empty sum is its initial value; loops without iterations would never store it. */
 static void settle_empty_reduction(kiln_program *p, kiln_block block) {
     kiln_block_info *b = &p->block.data[block];
     uint32_t kept = 0;

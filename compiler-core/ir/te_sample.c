@@ -1,4 +1,4 @@
-/* Elements on demand: a load of a temp computes the element that it asks for, once. */
+/* Elements on demand: a load of a temp computes the loaded element, once. */
 #include "compiler-core/ir/te_sample.h"
 
 #include <math.h>
@@ -40,7 +40,8 @@ static kiln_status load_element(kiln_interp *in, kiln_buffer buffer, const int64
     return KILN_OK;
 }
 
-/* Sets the spatial iterators so that the block writes `index`. False: it cannot be read off. */
+/* Sets the spatial iterators so that the block writes `index`. False: the block's form does not
+ * give them. */
 static bool place_iters(const kiln_program *p, const kiln_block_info *b, const int64_t *index,
                         int64_t *var) {
     bool set[KILN_BLOCK_ITERS_MAX] = {0};
@@ -204,7 +205,8 @@ kiln_status kiln_te_sample_compare(kiln_te_sample *s, kiln_rand *rand, uint32_t 
             kiln_status st = compare_one(s, output, offset, bound ? bound[i] : NULL);
             kiln_code code = kiln_status_code(st);
             if (code == KILN_RESOURCE_EXHAUSTED || code == KILN_UNIMPLEMENTED) {
-                kiln_status_free(st); /* as many as there is time for, and where it can be done */
+                kiln_status_free(st); /* as many elements as time allows, and only where it is
+                                       * possible */
                 if (code == KILN_RESOURCE_EXHAUSTED) return KILN_OK;
                 continue;
             }

@@ -440,7 +440,7 @@ static void parse_token(kiln_parser *ps, kiln_stmt parent) {
     expect_line_end(ps);
 }
 
-/* A store may be to a buffer with any name, so what follows the first word decides. */
+/* A store may be to a buffer with any name, so the text behind the first word decides. */
 static bool is_store(const kiln_parser *ps) {
     kiln_lexer ahead = ps->lx;
     if (ahead.kind == KILN_TOKEN_QUOTED) return true;

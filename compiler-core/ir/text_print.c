@@ -236,8 +236,8 @@ static void print_shared(printer *pr, kiln_expr e, uint32_t *uses, uint32_t *cou
     pr->part[e] = ++*count;
 }
 
-/* A whole expression. One that would not be read back is a small graph whose parts are used over
- * and over; those are written once, in brackets before it. */
+/* A whole expression. One too large to be read back shares parts that are used many times; those
+ * are written once, in brackets before it. */
 static void print_whole(const printer *pr, kiln_expr e) {
     if (subtract_parts(pr->p, e, KILN_EXPR_TEXT_NODES_MAX + 1) > 0) {
         print_expr(pr, e, 0);

@@ -11,16 +11,16 @@ typedef struct verifier {
     const kiln_program *p;
     kiln_status status;
     kiln_str place;       /* block, buffer or loop that is being checked */
-    bool *in_scope;       /* [var count]: may be used by the expression at hand */
-    kiln_interval *range; /* [var count]: where they lie here */
+    bool *in_scope;       /* [var count]: may be used by the current expression */
+    kiln_interval *range; /* [var count]: their ranges here */
     uint32_t stamp;
     uint32_t *seen;   /* [expr count]: stamp of the walk that visited it */
-    bool *is_written; /* [buffer count]: by what came before */
+    bool *is_written; /* [buffer count]: by the statements before */
     bool *is_away;    /* [buffer count]: has ALLOCs, and this is in none of them */
     uint32_t *placed; /* [block count] */
     uint32_t visited; /* statements */
     bool guarded;     /* a predicate or if may exclude some values */
-    bool is_empty;    /* a loop or domain around has no point: nothing is ever accessed */
+    bool is_empty;    /* a loop or domain around it is empty: nothing is ever accessed */
     bool has_stores, has_blocks;
 } verifier;
 
@@ -223,8 +223,8 @@ static void verify_kind(verifier *v, kiln_block block) {
         REQUIRE(v, reduces || !b->iter[i].reduce, "only reductions have reduce iterators");
 }
 
-/* Different points write different elements: every spatial iterator that moves takes part in some
- * index. */
+/* Different points write different elements: some index uses every spatial iterator of extent above
+ * 1. */
 static void verify_injective(verifier *v, const kiln_block_info *b) {
     for (uint32_t i = 0; i < b->iter_count; i++) {
         bool used = b->iter[i].reduce || b->iter[i].extent <= 1;
@@ -418,7 +418,7 @@ static void verify_stmt(verifier *v, kiln_stmt stmt) {
     case KILN_STMT_ALLOC: verify_alloc(v, stmt); return;
     case KILN_STMT_STORE:
     case KILN_STMT_COPY: verify_store(v, s); return;
-    case KILN_STMT_BARRIER: return; /* kiln_device_check looks where it stands */
+    case KILN_STMT_BARRIER: return; /* kiln_device_check checks its place */
     case KILN_STMT_COMMIT:
     case KILN_STMT_WAIT:
         REQUIRE(v, s->token < KILN_COPY_TOKENS_MAX, "token %u is too large", s->token);
@@ -437,7 +437,7 @@ static void verify_stmt(verifier *v, kiln_stmt stmt) {
     FAIL(v, "statement %u has no kind", stmt);
 }
 
-/* A temp that is allocated anywhere lives nowhere else. */
+/* A temp that has ALLOCs lives only in them. */
 static void find_allocs(verifier *v) {
     for (kiln_stmt s = 1; s < v->p->stmt.count; s++) {
         const kiln_stmt_info *info = &v->p->stmt.data[s];
@@ -457,7 +457,7 @@ static void verify_tree(verifier *v) {
     v->place = KILN_STR("loops");
     kiln_status wrong = kiln_device_check(v->p);
     if (wrong) FAIL(v, "%s", kiln_status_text(wrong));
-    kiln_status_free(wrong); /* its text is in ours */
+    kiln_status_free(wrong); /* its text is part of the new status */
     if (v->status) return;
     REQUIRE(v, !(v->has_blocks && v->has_stores), "blocks and stores are mixed");
     if (v->has_stores) return;

@@ -3,15 +3,15 @@
 #include "compiler-core/ir/affine.h"
 #include "compiler-core/ir/interp.h"
 
-/* Points of iterators that one condition joins are tried one by one up to this number; beyond it
- * all of them count. A window of 11 over 4096 outputs has 45,056. */
+/* Points of iterators that one condition uses together are tried one by one up to this number;
+ * above it all points count as true. A window of 11 over 4096 outputs has 45,056. */
 #define POINTS_TRIED_MAX 1000000.0
 
 static kiln_expr both(kiln_program *p, kiln_expr a, kiln_expr b) {
     return a && b ? kiln_expr_binary(p, KILN_EXPR_AND, a, b) : a ? a : b;
 }
 
-/* Of one operand: the result is zero where that is. */
+/* Of one operand: the result is zero where the operand is. */
 static bool keeps_zero(uint8_t op) { return op == KILN_EXPR_CAST || op == KILN_EXPR_TF32; }
 
 kiln_expr kiln_zeros_unless(kiln_program *p, kiln_expr term) {
@@ -100,7 +100,7 @@ typedef struct parts {
     } part[PARTS_MAX];
 } parts;
 
-/* Parts of which nothing can be said are left out: they count as true. */
+/* Parts that cannot be evaluated are left out: they count as true. */
 static void add_part(kiln_program *p, const kiln_block_info *b, kiln_expr e, parts *out) {
     if (kiln_expr_get(p, e)->op == KILN_EXPR_AND) {
         add_part(p, b, kiln_expr_operand(p, e, 0), out);

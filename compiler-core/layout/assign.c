@@ -12,7 +12,7 @@ static const kiln_layout row;
 /* Where a value comes from: an argument of a kernel. */
 typedef struct writer {
     uint32_t step,
-        arg; /* step NOT_WRITTEN: an input, a constant or an alias, which are row-major */
+        arg; /* step NOT_WRITTEN: an input, a constant or an alias; these are row-major */
 } writer;
 
 static const kiln_ways *ways_of(const kiln_assignment *a, uint32_t step) {
@@ -22,7 +22,7 @@ static bool is_kernel(const kiln_assignment *a, uint32_t step) {
     return a->plan->step[step].kind == KILN_STEP_KERNEL;
 }
 
-/* Where a value is, and how it lies there. */
+/* The memory that a value is in, and its layout there. */
 typedef struct place {
     const kiln_layout *layout;
     bool on_host;
@@ -34,7 +34,7 @@ static place place_of(const kiln_way *way, uint32_t arg) {
     return (place){&way->layout[arg], way->on_host};
 }
 
-/* From one place to another: copies, and a conversion, which the host does where there is one. */
+/* Time from one place to another: copies, and a conversion, on the host if there is one. */
 static double pass_ns(const kiln_assignment *a, kiln_value value, place from, place to) {
     const bool same =
         kiln_layout_same_places(from.layout, to.layout, &a->graph->value.data[value].shape);
@@ -62,7 +62,8 @@ typedef struct maker {
     kiln_pbqp *problem;
 } maker;
 
-/* The kernel at one end pays alone when the other end is row-major whatever happens, or is itself.
+/* Adds the cost to one kernel's own when the other end is row-major in any case, or is the same
+ * kernel.
  */
 static void charge_row(maker *m, uint32_t step, uint32_t arg, kiln_value value, bool writes) {
     const kiln_ways *list = ways_of(m->a, step);
@@ -74,7 +75,8 @@ static void charge_row(maker *m, uint32_t step, uint32_t arg, kiln_value value, 
     }
 }
 
-/* What a kernel writes, and what its own inputs cost. Constants are brought into any layout. */
+/* Records the kernel's outputs and adds the costs of its own inputs. Constants are converted into
+ * any layout. */
 static void look_at_args(maker *m, uint32_t s) {
     const kiln_step *step = &m->a->plan->step[s];
     for (uint32_t i = step->read_count; i < step->arg_count; i++)
@@ -100,7 +102,7 @@ static void charge_row_readers(maker *m) {
     }
 }
 
-/* Between the kernel that writes argument `arg` of a kernel and that one. */
+/* Adds the edge between a kernel and the one that writes its argument `arg`. */
 static void add_edge(maker *m, uint32_t step, uint32_t arg) {
     const kiln_value value = m->a->plan->step[step].arg[arg];
     const writer *from = &m->from[value];
@@ -156,7 +158,7 @@ bool kiln_layout_assign(const kiln_assignment *a, kiln_arena *arena, uint32_t *o
         if (!is_kernel(a, s)) continue;
         m.node[s] = kiln_pbqp_add_node(m.problem, ways_of(a, s)->way.count, m.own_ns[s]);
         for (uint32_t i = 0; i < a->plan->step[s].read_count; i++)
-            add_edge(&m, s, i); /* producers stand before their readers */
+            add_edge(&m, s, i); /* producers come before their readers */
         kernels++;
     }
     uint32_t *choice = KILN_ARENA_ARRAY(arena, uint32_t, kernels + 1);

@@ -69,7 +69,7 @@ static bool is_measured(const kiln_ways *list) {
     return false;
 }
 
-/* Of the kernels that the join stands for. */
+/* Of the kernels that the join replaces. */
 static uint32_t count_measured(const chooser *ch, const kiln_join *join) {
     uint32_t count = 0;
     for (uint32_t k = 0; k < join->row.count; k++)
@@ -77,8 +77,8 @@ static uint32_t count_measured(const chooser *ch, const kiln_join *join) {
     return count;
 }
 
-/* Measured ways of a join are of use where all its kernels have some, too: an estimate says nothing
- * beside a measurement. Where nothing was measured, some have their default schedules. */
+/* Measured ways of a join are useful only if all its kernels have some, too: an estimate cannot be
+ * compared with a measurement. If nothing was measured, some have their default schedules. */
 static kiln_status find_ways_of_joins(chooser *ch, const kiln_ways_maker *maker) {
     const kiln_choice *choice = ch->choice;
     const kiln_joins *joins = &ch->c->joins;
@@ -133,8 +133,8 @@ static void note_times(chooser *ch, kiln_join_times *out) {
     }
 }
 
-/* The groups of the graph become those of the base with the joins that were chosen, and the plan
- * what they say; lists: of all tasks, those that the plan has are taken over. */
+/* The groups of the graph become those of the base with the chosen joins, and the plan is made from
+ * them; lists: of all tasks; those of the plan's tasks are taken over. */
 static kiln_status make_plan(kiln_compilation *c, const kiln_plan *whole, const kiln_ways *list) {
     bool any = false;
     kiln_map place; /* key -> index into list */
@@ -215,7 +215,7 @@ typedef struct finder {
     kiln_map conversions; /* key -> index into task */
 } finder;
 
-/* Boards compare every output with its reference: what has more of them keeps its default. */
+/* Boards compare every output with its reference: a program with more outputs keeps its default. */
 static bool can_be_checked(const kiln_program *te) {
     kiln_arg_buffers arg = kiln_program_args(te);
     uint32_t outputs = 0;
@@ -238,17 +238,17 @@ static void find_links(finder *f) {
     }
 }
 
-/* Whether the layout pads the value: only a kernel that chooses it can have that, which stores
- * whole tiles. */
+/* Whether the layout pads the value: only a kernel that stores whole tiles can choose such a
+ * layout. */
 static bool pads(const kiln_compilation *c, kiln_value value, const kiln_layout *layout) {
     const kiln_shape *shape = &c->graph->value.data[value].shape,
                      physical = kiln_layout_physical(layout, shape);
     return kiln_shape_count(&physical) != kiln_shape_count(shape);
 }
 
-/* The layout that an argument of the step has under the choice, of the base's or of a join's: as
- * the kernel of the plan has it that computes one of its nodes. NULL: it is inside of a kernel,
- * comes from or goes to outside of all, or is padded. */
+/* The layout of an argument of a step of the base or of a join under the choice: that in the plan's
+ * kernel that computes one of its nodes. NULL: the value is inside a kernel, an input or output of
+ * the graph, or padded. */
 static const kiln_layout *agreed_on(const finder *f, const kiln_step *step, uint32_t arg) {
     const kiln_compilation *c = f->c;
     const kiln_value value = step->arg[arg];
@@ -272,8 +272,8 @@ static void add_task(finder *f, const kiln_task *task, const kiln_step *step) {
     kiln_vec_push_in(f->c->arena, &f->agreed, agreed);
 }
 
-/* The device has no schedule for it: nothing measures what its host does. Of the base, which is the
- * plan where there is a host, as there are no joins. */
+/* The device has no schedule for it, and tasks of its host are not measured. A task of the base:
+ * with a host there are no joins, so the base is the plan. */
 static bool is_hosts(const kiln_compilation *c, uint32_t task) {
     const kiln_ways *list = &c->list[task];
     bool hosts = c->target.host != NULL;
@@ -281,7 +281,7 @@ static bool is_hosts(const kiln_compilation *c, uint32_t task) {
     return hosts;
 }
 
-/* What only moves values that lie inside of others is never called. */
+/* A kernel that only moves values that lie inside of others is never called. */
 static void add_kernels(finder *f) {
     const kiln_compilation *c = f->c;
     const kiln_tasks *tasks = &c->base.tasks;
@@ -303,7 +303,7 @@ static void add_kernels(finder *f) {
     }
 }
 
-/* They stand for calls of others, which count already. */
+/* They replace calls of other kernels, which count already. */
 static void add_joins(finder *f) {
     const kiln_compilation *c = f->c;
     bool *added = KILN_ARENA_ARRAY(c->arena, bool, c->joins.tasks.count);
@@ -326,7 +326,7 @@ static void add_joins(finder *f) {
     }
 }
 
-/* Conversions are pinned by the task itself: nothing is left to agree on. */
+/* The task fixes both layouts of a conversion: there are none to choose. */
 static void add_conversion(finder *f, kiln_value value, const kiln_layout *to) {
     const kiln_compilation *c = f->c;
     const kiln_value_info *info = &c->graph->value.data[value];

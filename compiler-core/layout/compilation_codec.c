@@ -1,7 +1,7 @@
-/* Bytes of compilations: a msgpack map with the keys below, ascending. Tasks of the plan stand
- * first, then what else is searched; searched tasks name them by their place. Steps are not
+/* Bytes of compilations: a msgpack map with the keys below, ascending. Tasks of the plan come
+ * first, then the other searched tasks; searched tasks refer to them by index. Steps are not
  * written: the graph gives the same ones each time. Nor are the joins: the graph's groups are those
- * of the plan that was chosen. */
+ * of the chosen plan. */
 #include "base/mpack.h"
 #include "compiler-core/graph/graph_codec.h"
 #include "compiler-core/ir/eval.h"
@@ -205,7 +205,7 @@ static kiln_status read_graph(codec *k) {
     return st;
 }
 
-/* How many of the tasks are the plan's: as many as the graph has, where it is there. */
+/* The number of tasks that are the plan's: those of the graph, if it is included. */
 static void code_plan_tasks(codec *k) {
     uint32_t count = k->c->plan.tasks.count;
     kiln_mpack_code_below(&k->m, KILN_COMPILATION_TASKS_MAX + 1, &count);
@@ -222,7 +222,7 @@ static void code_windows(codec *k) {
     k->c->no_windows = !on;
 }
 
-/* [[task, [tasks that it stands in place of], times]] */
+/* [[task, [tasks that it replaces], times]] */
 static void code_alternatives(codec *k) {
     kiln_compilation *c = k->c;
     kiln_mpack_code_count(&k->m, c->searched.count, "alternatives", &c->alternative_count);
@@ -248,7 +248,7 @@ static uint32_t part_count(const kiln_compilation *c) {
     return kiln_figures_is_empty(&c->target.calibration) ? PARTS_LEAST : PARTS_LEAST + 1;
 }
 
-/* What schedules were chosen by. */
+/* The calibration that schedules were chosen by. */
 static void code_calibration(codec *k) {
     kiln_figures calibration = k->c->target.calibration;
     kiln_figures_code(&k->m, &calibration);

@@ -1,9 +1,8 @@
 /* Conversions between layouts. */
 #include "compiler-core/layout/convert.h"
 
-/* Read and written together. Measured: images of 0.6 MB between row-major and blocks of 8 channels
- * moved at 15 to 19 GB/s on one core of a 2-core AVX2 machine, out of caches; larger ones come from
- * memory. */
+/* Reads plus writes. Measured: images of 0.6 MB between row-major and blocks of 8 channels moved at
+ * 15 to 19 GB/s on one core of a 2-core AVX2 machine, from caches; larger ones come from memory. */
 #define CONVERSION_BYTES_PER_S 10e9
 #define CALL_NS 200 /* of any kernel, however small */
 

@@ -4,10 +4,12 @@
 
 #include "base/macros.h"
 
-/* A measured join has to save this share of its kernels' time: they were measured at other moments.
+/* A measured join has to save this share of its kernels' time: both were measured at different
+ * times.
  */
 #define MARGIN 0.01
-/* It is not tried where it takes more than its kernels by this factor: no conversion costs that. */
+/* A join that takes longer than its kernels by this factor is not tried: no conversion costs that
+ * much. */
 #define HOPELESS 1.25
 #define ROUNDS_MAX 4u
 
@@ -33,7 +35,7 @@ kiln_plan kiln_joined_plan(const kiln_plan *base, const kiln_joins *joins, const
         if (join) out.step[out.step_count].task += own->count;
         out.step_count++;
     }
-    for (uint32_t s = 0; s < base->step_count; s++) /* ends of loops have moved */
+    for (uint32_t s = 0; s < base->step_count; s++) /* the loops end at other steps */
         if (!of[s]) out.step[place[s]].partner = place[base->step[s].partner];
     return out;
 }
@@ -45,11 +47,11 @@ typedef struct chooser {
     uint32_t own_count; /* tasks of the base */
 } chooser;
 
-/* A join that may gain, and how much by its own time. */
+/* A join that may save time, and how much by its own time. */
 typedef struct hope {
     uint32_t join;
     double saved_ns;  /* less the margin */
-    double margin_ns; /* that it has to save at least */
+    double margin_ns; /* the least that it has to save */
 } hope;
 
 static bool may_gain(const chooser *c, uint32_t join, hope *out) {
@@ -86,8 +88,8 @@ static double time_with(const chooser *c, const bool *joined) {
     return ns;
 }
 
-/* The set that saves most by the kernels' own times: of joins along a row of kernels, intervals of
- * it that do not overlap. hopes: in the order of their first steps. */
+/* The set that saves most by the kernels' own times: joins along a row of kernels are intervals of
+ * it, of which those chosen must not overlap. hopes: in the order of their first steps. */
 static void choose_apart(const chooser *c, const hope *hopes, uint32_t count, kiln_arena *arena,
                          bool *out_joined) {
     const uint32_t steps = c->base->step_count;

@@ -34,7 +34,7 @@ static bool writes_all(const finder *f, const kiln_block_info *b) {
     return true;
 }
 
-/* Index `d` of a load is the block's iterator `d`, plus `out_shift`. */
+/* Whether index `d` of a load is the block's iterator `d` plus `out_shift`. */
 static bool follows(const finder *f, const kiln_block_info *b, kiln_expr load, uint32_t d,
                     int64_t *out_shift) {
     kiln_affine a;
@@ -126,8 +126,8 @@ kiln_parts kiln_parts_of(const kiln_program *te, kiln_arena *arena) {
 
 /* ---- in memory ------------------------------------------------------------------------------- */
 
-/* The outermost piece of `axis` comes first but for pieces of one element, and the part begins and
- * ends with its blocks; every other piece says the same of the part as of the whole. */
+/* The outermost piece of `axis` is first apart from pieces of one element, and the part begins and
+ * ends at its blocks; every other piece is the same for the part as for the whole. */
 static bool is_run(const kiln_part *part, const kiln_shape *whole, int64_t extent,
                    const kiln_layout *layout) {
     kiln_shape physical = kiln_layout_physical(layout, whole);

@@ -12,7 +12,7 @@ typedef struct edge {
 
 typedef struct node {
     uint32_t count;
-    double *cost;          /* [count], with what removed neighbours would charge */
+    double *cost;          /* [count], with the costs that removed neighbours add */
     KILN_VEC(edge *) edge; /* to nodes that are still there; those it had when it was removed */
     bool removed, settled; /* settled: `choice` was made when it was removed */
     uint32_t choice;
@@ -27,7 +27,7 @@ struct kiln_pbqp {
     KILN_VEC(node) node;
     KILN_VEC(uint32_t) small;   /* nodes that had at most two neighbours when they were put here */
     KILN_VEC(uint32_t) removed; /* in order */
-    KILN_VEC(wide) widest;      /* heap: each node that is left, with a degree it had at least */
+    KILN_VEC(wide) widest;      /* heap: each remaining node, with a degree it had at some time */
 };
 
 kiln_pbqp *kiln_pbqp_create(kiln_arena *arena) {
@@ -47,7 +47,7 @@ uint32_t kiln_pbqp_add_node(kiln_pbqp *p, uint32_t count, const double *cost) {
 
 static uint32_t other_end(const edge *e, uint32_t n) { return e->end[e->end[0] == n]; }
 
-/* What the edge charges when `n` takes i and its other end j. */
+/* The edge's cost when `n` takes i and its other end j. */
 static double charge(const kiln_pbqp *p, const edge *e, uint32_t n, uint32_t i, uint32_t j) {
     uint32_t columns = p->node.data[e->end[1]].count;
     return e->end[0] == n ? e->cost[(size_t)i * columns + j] : e->cost[(size_t)j * columns + i];
@@ -95,7 +95,7 @@ static void drop_edge(kiln_pbqp *p, uint32_t from, const edge *e) {
     if (n->edge.count <= 2) kiln_vec_push_in(p->arena, &p->small, from);
 }
 
-/* The node keeps its edges, for the way back; its neighbours forget them. */
+/* The node keeps its edges, for the way back; they are taken out of its neighbours. */
 static void remove_node(kiln_pbqp *p, uint32_t n) {
     node *gone = &p->node.data[n];
     gone->removed = true;
@@ -106,7 +106,7 @@ static void remove_node(kiln_pbqp *p, uint32_t n) {
 
 /* ---- reductions ------------------------------------------------------------------------------ */
 
-/* The node's best answer when its neighbours take what `taken` says, [edges]. */
+/* The node's best choice when its neighbours take the choices in `taken`, [edges]. */
 static uint32_t best_beside(const kiln_pbqp *p, uint32_t n, const uint32_t *taken,
                             double *out_cost) {
     const node *me = &p->node.data[n];
@@ -120,7 +120,7 @@ static uint32_t best_beside(const kiln_pbqp *p, uint32_t n, const uint32_t *take
     return best;
 }
 
-/* R1: the only neighbour pays for the best answer to each of its choices. */
+/* R1: the only neighbour's choices each get the cost of the best answer to them. */
 static void reduce_leaf(kiln_pbqp *p, uint32_t n) {
     uint32_t to = other_end(p->node.data[n].edge.data[0], n);
     for (uint32_t j = 0; j < p->node.data[to].count; j++) {
@@ -130,7 +130,7 @@ static void reduce_leaf(kiln_pbqp *p, uint32_t n) {
     }
 }
 
-/* R2: an edge between the two neighbours charges the best answer to each pair. */
+/* R2: an edge between the two neighbours gets the cost of the best answer to each pair. */
 static void reduce_link(kiln_pbqp *p, uint32_t n) {
     uint32_t a = other_end(p->node.data[n].edge.data[0], n),
              b = other_end(p->node.data[n].edge.data[1], n);
@@ -142,7 +142,8 @@ static void reduce_link(kiln_pbqp *p, uint32_t n) {
     kiln_pbqp_add_edge(p, a, b, cost);
 }
 
-/* RN: takes what is best when each neighbour answers for itself, and lets them pay accordingly. */
+/* RN: takes the choice that is best if each neighbour answers independently, and adds its costs to
+ * theirs. */
 static void settle(kiln_pbqp *p, uint32_t n) {
     node *me = &p->node.data[n];
     double best = 0;
@@ -170,8 +171,7 @@ static void settle(kiln_pbqp *p, uint32_t n) {
 static void reduce_small(kiln_pbqp *p) {
     while (p->small.count) {
         uint32_t n = kiln_vec_pop(&p->small), degree = p->node.data[n].edge.count;
-        if (p->node.data[n].removed || degree > 2)
-            continue; /* R2 may have added an edge meanwhile */
+        if (p->node.data[n].removed || degree > 2) continue; /* R2 may have added an edge since */
         if (degree == 1) reduce_leaf(p, n);
         if (degree == 2) reduce_link(p, n);
         remove_node(p, n);

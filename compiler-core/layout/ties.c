@@ -6,7 +6,7 @@ typedef struct finder {
     const kiln_compilation *c;
     const kiln_chosen *before;
     uint32_t *step_before; /* [nodes] that computed it */
-    uint32_t *task_before; /* [tasks before] its number: that of the task now, or one behind */
+    uint32_t *task_before; /* [tasks before] its number: that of the task now, or a higher one */
     uint32_t count;        /* numbers */
     bool *differs;         /* [count] */
     uint32_t *next;        /* [count] towards the first of its group */
@@ -30,7 +30,7 @@ static void touch(finder *f, kiln_value v, uint32_t task) {
     tie(f, f->first_touch[v] - 1, task);
 }
 
-/* A task that stands in both plans has one number. */
+/* A task that is in both plans has one number. */
 static void number_tasks(finder *f, kiln_arena *arena) {
     const kiln_tasks *now = &f->c->plan.tasks, *before = &f->before->plan.tasks;
     kiln_map known;
@@ -55,8 +55,9 @@ static const kiln_layout *layout_of(const kiln_step *step, const kiln_way *way, 
     return NULL;
 }
 
-/* What the step has in another layout than the one that computes some of its nodes in the other
- * plan; what only the larger of both has inside of it was converted, if at all, in the other plan.
+/* Finds the values that the step has in another layout than the step of the other plan that
+ * computes some of its nodes; a value that is inside only the larger of the two was converted, if
+ * at all, in the other plan.
  */
 static void compare_args(finder *f, const kiln_step *step, const kiln_way *way,
                          const kiln_step *other, const kiln_way *other_way, uint32_t task) {
@@ -71,7 +72,7 @@ static void compare_args(finder *f, const kiln_step *step, const kiln_way *way,
     }
 }
 
-/* The step of another plan has the same nodes, or the tasks of both hang together. */
+/* The step of the other plan has the same nodes, or the tasks of both are tied. */
 static void look_at_step(finder *f, const kiln_step *step, const kiln_way *now) {
     for (uint32_t m = 0; m < step->member_count; m++) {
         const uint32_t s = f->step_before[step->member[m]];

@@ -13,10 +13,11 @@
  * order of one core of an AVX2 machine. */
 #define FLOPS_PER_S 50e9
 #define BYTES_PER_S 10e9
-#define UNMEASURED \
-    1.1 /* dearer than the fastest that was measured: only conversions saved make up for it */
-/* The host beside a device: one core of a board's processor (a Cortex-A9 of 650 MHz, an operation
- * on four lanes a cycle, half of that achieved), whatever machine stands in for it. */
+#define UNMEASURED                                                                \
+    1.1 /* times the fastest that was measured: used only if it saves conversions \
+         */
+/* The host of a device: one core of a board's processor (a Cortex-A9 of 650 MHz, an operation on
+ * four lanes a cycle, half of that achieved), even if another machine simulates it. */
 #define HOST_FLOPS_PER_S 1.3e9
 #define HOST_BYTES_PER_S 0.5e9
 #define FOREIGN 1.02 /* on the layouts of others rather than on its own */
@@ -50,7 +51,7 @@ double kiln_ways_least_ns(const kiln_ways *list) {
     return least;
 }
 
-/* predicted_ns: of a device's schedule by its model; 0: nothing is. */
+/* predicted_ns: of a device's schedule, by its model; 0: not predicted. */
 static double estimate_ns(const kiln_task *task, const kiln_ways *list, bool on_host,
                           double predicted_ns) {
     kiln_arg_buffers arg = kiln_program_args(task->te);
@@ -69,7 +70,7 @@ static double estimate_ns(const kiln_task *task, const kiln_ways *list, bool on_
     return (task->flops / FLOPS_PER_S + bytes / BYTES_PER_S) * 1e9;
 }
 
-/* What a device beside a host takes: of parts of tiles the time of whole ones. 0: there is no host
+/* The time of a device with a host: parts of tiles take as long as whole ones. 0: there is no host
  * to compare with. */
 static double predict_ns(const kiln_ways_maker *maker, const kiln_program *scheduled) {
     const kiln_feature_set *set = kiln_features_of(maker->target);
@@ -109,7 +110,7 @@ static kiln_status make_default(const kiln_ways_maker *maker, const kiln_task *t
     return KILN_OK;
 }
 
-/* The device leaves the task to its host. */
+/* Whether the device leaves the task to its host. */
 static bool is_refused(const kiln_ways_maker *maker, kiln_status st) {
     return maker->target->host && (kiln_status_code(st) == KILN_FAILED_PRECONDITION ||
                                    kiln_status_code(st) == KILN_ILLEGAL_SCHEDULE);
@@ -157,8 +158,8 @@ static bool fits(const family *f, const kiln_buffer_info *buffer) {
     return kiln_shape_count(&physical) == kiln_shape_count(&buffer->shape);
 }
 
-/* Which tasks concatenate, or write or read what is concatenated: blocks that all of them have in
- * common leave nothing to copy. [tasks of the plan] */
+/* [tasks of the plan] Whether the task concatenates, or writes or reads a concatenated value: with
+ * the same blocks in all of them nothing is copied. */
 static bool *find_joined(const kiln_plan *plan, kiln_arena *arena) {
     bool *joins = KILN_ARENA_ARRAY(arena, bool, plan->tasks.count);
     bool *near = KILN_ARENA_ARRAY(arena, bool, plan->tasks.count);
@@ -182,7 +183,8 @@ static bool *find_joined(const kiln_plan *plan, kiln_arena *arena) {
     return near;
 }
 
-/* What fits no block is row-major, or for tasks that compute much what they want. */
+/* A tensor that fits no block is row-major, or, for tasks that compute much, as the default
+ * schedule wants it. */
 static kiln_status add_on_family(const kiln_ways_maker *maker, const kiln_task *task, bool on_host,
                                  const family *f, kiln_ways *list) {
     kiln_arena *arena = maker->arena;
@@ -199,7 +201,7 @@ static kiln_status add_on_family(const kiln_ways_maker *maker, const kiln_task *
     kiln_status st =
         make_default(maker, task, on_host, (kiln_space_options){.layout = given}, &way);
     if (kiln_status_code(st) == KILN_ILLEGAL_SCHEDULE || is_refused(maker, st)) {
-        kiln_status_free(st); /* then not */
+        kiln_status_free(st); /* then there is no such way */
         return KILN_OK;
     }
     if (st) return st;
@@ -224,7 +226,7 @@ static kiln_status add_both(const kiln_ways_maker *maker, const kiln_task *task,
                             kiln_space_options options, kiln_ways *list) {
     kiln_status st = add_own(maker, task, false, options, list);
     if (is_refused(maker, st)) {
-        kiln_status_free(st); /* the host has one */
+        kiln_status_free(st); /* the host has a way */
         st = KILN_OK;
     }
     return !st && maker->target->host ? add_own(maker, task, true, options, list) : st;

@@ -30,7 +30,7 @@ static kiln_window window_of(const finder *f, uint32_t step, const kiln_part *pa
     return window;
 }
 
-/* All results have to be windows: the kernel goes, or it stays. */
+/* All results have to be windows: a kernel is removed as a whole or not at all. */
 static void find_cut(const finder *f, uint32_t step, const kiln_parts *parts) {
     const kiln_step *s = &f->plan->step[step];
     for (uint32_t i = 0; i < parts->count; i++)
@@ -40,7 +40,7 @@ static void find_cut(const finder *f, uint32_t step, const kiln_parts *parts) {
     f->found->step[step] = parts;
 }
 
-/* Worth it as soon as one operand is written in place: the others are copied as they would be. */
+/* Worth it as soon as one operand is written in place: the others are copied as before. */
 static void find_joined(const finder *f, uint32_t step, const kiln_parts *parts) {
     const kiln_step *s = &f->plan->step[step];
     kiln_value whole = s->arg[parts->part[0].whole];
@@ -78,7 +78,8 @@ void kiln_windows_find(const kiln_graph *graph, const kiln_plan *plan, const kil
     for (uint32_t t = 0; t < plan->tasks.count; t++)
         f.task[t] = kiln_parts_of(plan->tasks.task[t].te, arena);
     note_computed(&f);
-    for (uint32_t s = 0; s < plan->step_count; s++) { /* what is cut lies where it lies */
+    for (uint32_t s = 0; s < plan->step_count; s++) { /* the values that are cut are already
+                                                       * placed */
         const kiln_parts *parts = parts_of(&f, s);
         if (parts && !parts->joins) find_cut(&f, s, parts);
     }

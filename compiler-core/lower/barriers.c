@@ -1,10 +1,10 @@
-/* barriers: the end of a nest orders what its threads did before what follows. Once nests are one,
- * a barrier must say so. The nests of a launch are looked at in the order in which they run, with
- * all that has been touched since the last barrier: one stands before a nest that touches an
- * element of it, with a write among the two, in another thread. So there are as few as keep the
- * order: none between fetches of two tiles, one where both are read. What a single thread does
- * between the nests counts as a nest, and a loop around nests is looked at once more with what its
- * last iteration left. */
+/* barriers: the end of a nest orders its accesses before those that follow. When nests are joined
+ * into one, a barrier must do that. The nests of a launch are visited in the order in which they
+ * run, with all accesses since the last barrier: a barrier is put before a nest that accesses one
+ * of those elements in another thread, if one of the two accesses is a write. So there are only the
+ * barriers that the order needs: none between fetches of two tiles, one where both are read.
+ * Statements of a single thread between the nests count as a nest, and a loop around nests is
+ * visited once more with the accesses of its last iteration. */
 #include "base/check.h"
 #include "compiler-core/facts/loads.h"
 #include "compiler-core/facts/nest.h"
@@ -32,7 +32,7 @@ typedef struct ordering {
     KILN_VEC(nest_use) use;
 } ordering;
 
-/* What was touched since the last barrier. */
+/* The accesses since the last barrier. */
 typedef struct pending {
     KILN_VEC(struct pending_use {
         uint32_t use;   /* of ordering */
@@ -98,7 +98,7 @@ static kiln_status visit_nests(kiln_program *p, kiln_stmt stmt, kiln_lower_nest_
     }
     if (s.kind == KILN_STMT_IF && kiln_lower_reads(p, s.condition))
         return KILN_ERROR(ILLEGAL_SCHEDULE, "a condition around thread nests depends on data");
-    /* A visitor may put something else where the child stands, or behind it. */
+    /* A visitor may replace the child, or insert behind it. */
     for (uint32_t i = 0; i < p->stmt.data[stmt].child.count && !st; i++)
         st = visit_nests(p, p->stmt.data[stmt].child.data[i], visit, context);
     return st;
@@ -116,7 +116,7 @@ kiln_status kiln_lower_visit_nests(kiln_program *p, kiln_stmt group, kiln_lower_
 
 /* ---- which touch the same -------------------------------------------------------------------- */
 
-/* Whether all loops that the expression depends on stand around both nests. */
+/* Whether all loops that the expression depends on are around both nests. */
 static bool is_of_both(const kiln_program *p, kiln_expr e, kiln_stmt a, kiln_stmt b) {
     const kiln_expr_node *node = kiln_expr_get(p, e);
     if (node->op == KILN_EXPR_LOAD) return false;
@@ -129,7 +129,7 @@ static bool is_of_both(const kiln_program *p, kiln_expr e, kiln_stmt a, kiln_stm
     return true;
 }
 
-/* e is floormod(*out_of, n), be it that it need not say so; `n` 0: whatever it says. */
+/* e is floormod(*out_of, n), or equal to it because its range is small; `n` 0: any floormod. */
 static int64_t slot_of(kiln_program *p, kiln_expr e, int64_t n, kiln_expr *out_of) {
     int64_t said;
     *out_of = e;
@@ -217,7 +217,7 @@ static void order_stmt(ordering *o, kiln_stmt stmt, pending *now) {
         for (uint32_t i = 0; i < p->stmt.data[stmt].child.count; i++) {
             const kiln_stmt child = p->stmt.data[stmt].child.data[i];
             order_stmt(o, child, now);
-            i = kiln_nest_position(p, stmt, child); /* behind a barrier that stands before it */
+            i = kiln_nest_position(p, stmt, child); /* a barrier may have been inserted before it */
         }
     } else {
         const bool may_run = s.kind == KILN_STMT_IF;

@@ -1,5 +1,5 @@
-/* blocks: each block becomes the store it stands for. Iterators are replaced by their bindings; a
- * predicate becomes an if, and so does the initial value of a reduction that was not decomposed. */
+/* blocks: each block becomes a store. Iterators are replaced by their bindings; a predicate becomes
+ * an if, and so does the initial value of a reduction that was not decomposed. */
 #include "compiler-core/lower/pass.h"
 
 static kiln_stmt make_store(kiln_program *p, const kiln_block_info *b, const kiln_expr *index,

@@ -1,7 +1,7 @@
-/* copies: stores that `pipeline` marked become copies, which land some time until they are waited
- * for. This comes last, so that passes before it see stores only. Of a fetch with a fill value the
- * elements that are there are copied and the others stored. What is no copy in the end stays a
- * store, which is there earlier than anything waits for it. */
+/* copies: stores that `pipeline` marked become asynchronous copies, which complete at their wait or
+ * earlier. This pass comes last, so that those before it see stores only. Of a fetch with a fill
+ * value, the elements inside the source are copied and the others stored. A marked store that
+ * cannot be a copy stays a store; it completes before any wait for it. */
 #include "compiler-core/ir/device.h"
 #include "compiler-core/lower/pass.h"
 

@@ -1,15 +1,14 @@
-/* crossthread: a sum over parts that threads have made, each one of its own, is made by these
- * threads: in halves, as a tree in the shared memory where the parts lie, instead of one part after
- * the other by one thread. The steps are nests of half as many threads as the one before; barriers
- * between them are found as for any program.
+/* crossthread: partial sums, one per thread, are added by these threads as a tree in the shared
+ * memory where they lie, instead of one after the other by one thread. The steps are nests of half
+ * as many threads as the one before; barriers between them are found as for any program.
  *
  * Where the target's threads exchange registers within a warp, the last parts, as many as a warp
  * has lanes or a smaller power of two, are summed by one warp in one nest without barriers: each
- * lane takes a part and adds to it what another lane has. All warps of the group are whole, so no
- * lane is missing.
+ * lane takes a part and adds another lane's to it. All warps of the group are full, so no lane is
+ * missing.
  *
- * Both ways add the same numbers in the same order, which the number of parts fixes: bits are equal
- * on all targets. */
+ * Both ways add the same numbers in the same order, which depends on the number of parts only: bits
+ * are equal on all targets. */
 #include "base/check.h"
 #include "compiler-core/facts/loads.h"
 #include "compiler-core/facts/nest.h"
@@ -17,7 +16,7 @@
 #include "compiler-core/ir/intrinsic.h"
 #include "compiler-core/lower/pass.h"
 
-#define PARTS_MIN 4 /* two parts are one sum, whoever makes it */
+#define PARTS_MIN 4 /* two parts are one addition, in a tree or not */
 
 /* A loop that adds up parts: to[...] = op(to[...], part[..., var]). */
 typedef struct tree_sum {
@@ -25,8 +24,8 @@ typedef struct tree_sum {
     kiln_stmt loop, store;
     kiln_expr load; /* of the part */
     kiln_buffer part;
-    kiln_stmt nest; /* of threads, around the loop, or what a single thread does with it */
-    uint8_t axis;   /* that the threads which make the parts are on */
+    kiln_stmt nest; /* of threads, around the loop, or the statement of a single thread with it */
+    uint8_t axis;   /* of the threads that make the parts */
     const kiln_target *target;
     bool fails;
 } tree_sum;
@@ -37,7 +36,7 @@ static bool is_associative(uint8_t op) {
     return op == KILN_EXPR_ADD || op == KILN_EXPR_MUL || op == KILN_EXPR_MIN || op == KILN_EXPR_MAX;
 }
 
-/* The load of what the store writes, as its value's `operand`. */
+/* Whether operand `operand` of the store's value loads the element that it writes. */
 static bool loads_own(const kiln_program *p, const kiln_stmt_info *s, uint32_t operand) {
     kiln_expr own = kiln_expr_operand(p, s->value, operand);
     const kiln_expr_node *node = kiln_expr_get(p, own);
@@ -67,7 +66,7 @@ static bool find_load(tree_sum *t) {
            p->buffer.data[t->part].scope == KILN_SCOPE_SHARED;
 }
 
-/* Beside the sum the loop's body may start it, in the first iteration. */
+/* Besides the sum, the loop's body may contain its initialisation, in the first iteration. */
 static bool find_store(tree_sum *t) {
     const kiln_program *p = t->p;
     const kiln_stmt_info *s = &p->stmt.data[t->loop];
@@ -89,7 +88,8 @@ static void find_other_load(kiln_program *p, kiln_stmt stmt, kiln_expr load, voi
     ((tree_sum *)context)->fails = true;
 }
 
-/* Each part is made by the thread of its number, anew before each sum, and read by nothing else. */
+/* Each part is written by the thread of its number, again before each sum, and read by nothing
+ * else. */
 static void look_at_parts(tree_sum *t, kiln_stmt stmt) {
     kiln_program *p = t->p;
     const kiln_stmt_info s = p->stmt.data[stmt];
@@ -127,8 +127,8 @@ static kiln_stmt nest_around(const kiln_program *p, kiln_stmt stmt) {
     return 0;
 }
 
-/* Whether the loops around can be those of a step as well: what does not choose the part is left
- * out, and may not be asked for; the axis is free. */
+/* Whether a step can have the same loops around it: loops that do not choose the part are left out
+ * and must not be used; the axis is free. */
 static bool check_path(const tree_sum *t) {
     const kiln_program *p = t->p;
     int64_t threads = p->stmt.data[t->loop].extent / 2;
@@ -254,7 +254,7 @@ static bool has_plain_loops(const tree_sum *t) {
     return true;
 }
 
-/* Whether lanes of one warp can sum up the parts that are left. */
+/* Whether lanes of one warp can sum the remaining parts. */
 static bool are_lanes(const tree_sum *t, int64_t parts) {
     const kiln_program *p = t->p;
     const kiln_gpu *gpu = t->target->gpu;
@@ -289,7 +289,7 @@ static kiln_stmt make_if_below(kiln_program *p, kiln_expr q, int64_t count, kiln
     return guarded;
 }
 
-/* Each lane's sum of its part and what lanes `parts` / 2, ..., 1 away have; the first one's is that
+/* Each lane sums its part and those of lanes `parts` / 2, ..., 1 away; the first lane's is the sum
  * of all parts. Lanes without a part exchange among themselves. */
 static kiln_stmt make_lanes(const tree_sum *t, int64_t parts) {
     kiln_program *p = t->p;
@@ -317,7 +317,7 @@ static kiln_stmt make_lanes(const tree_sum *t, int64_t parts) {
 
 /* ---- sums ------------------------------------------------------------------------------------ */
 
-/* In halves, the larger one first where parts are odd; what is left is part 0. */
+/* In halves, the larger one first where parts are odd; the sum ends up in part 0. */
 static void make_tree(const tree_sum *t) {
     kiln_program *p = t->p;
     const kiln_stmt_info s = p->stmt.data[t->loop];
@@ -352,7 +352,7 @@ static void cross_tree(kiln_program *p, kiln_stmt stmt, const kiln_target *targe
         const kiln_stmt child = p->stmt.data[stmt].child.data[i];
         const uint32_t before = p->stmt.data[stmt].child.count;
         cross_tree(p, child, target);
-        i += p->stmt.data[stmt].child.count - before; /* steps that now stand before it */
+        i += p->stmt.data[stmt].child.count - before; /* the steps were inserted before it */
     }
 }
 

@@ -1,5 +1,5 @@
-/* intrinsics: a program that uses an instruction which the target lacks is refused here, by name,
- * and not by LLVM. Nothing is rewritten: the emitter knows marked loops by their attribute. */
+/* intrinsics: refuses a program that uses an instruction which the target lacks, by name, before
+ * LLVM would. Nothing is rewritten: the emitter recognises marked loops by their attribute. */
 #include "compiler-core/ir/intrinsic.h"
 #include "compiler-core/lower/pass.h"
 

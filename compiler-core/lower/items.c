@@ -1,9 +1,9 @@
-/* items: a processor behind the interface of a GPU gets a group of one work item for each iteration
- * of a parallel loop at the root, and its driver shares the groups out. Nothing shares out other
- * parallel loops: they run in order. */
+/* items: on a processor behind the interface of a GPU, each iteration of a parallel loop at the
+ * root becomes a group of one work item, and the driver distributes the groups over cores. Other
+ * parallel loops run in order. */
 #include "compiler-core/lower/pass.h"
 
-/* Whether only sequences stand around the loop. */
+/* Whether only sequences are around the loop. */
 static bool is_at_root(const kiln_program *p, kiln_stmt loop) {
     for (kiln_stmt s = p->stmt.data[loop].parent; s; s = p->stmt.data[s].parent)
         if (p->stmt.data[s].kind != KILN_STMT_SEQ) return false;

@@ -1,14 +1,14 @@
-/* join: statements of a processor's launches that follow one another and are not shared out among
- * groups become one launch, because PoCL compiles each launch by itself, with a linker each. They
- * stand in a loop of one iteration, since a launch begins at every statement of the sequence at the
- * root. Device memory has its place for the whole program, so its allocations move around all. */
+/* join: consecutive statements of a processor's launches that are not distributed over groups
+ * become one launch, because PoCL compiles and links each launch separately. They are put in a loop
+ * of one iteration, since every statement of the sequence at the root is a launch. Device memory is
+ * placed for the whole program, so its allocations move around all statements. */
 #include "compiler-core/ir/device.h"
 #include "compiler-core/lower/pass.h"
 
 typedef struct joining {
     kiln_program *p;
     kiln_stmt all;      /* the new sequence at the root */
-    kiln_stmt alone;    /* its last statement, where nothing shares that out; or 0 */
+    kiln_stmt alone;    /* its last statement, if that is not distributed over groups; or 0 */
     kiln_stmt once;     /* the loop around several such statements; or 0 */
     bool *is_allocated; /* [buffer count] in device memory */
 } joining;
@@ -33,7 +33,7 @@ static bool is_memory(const kiln_program *p, kiln_stmt stmt) {
     return s->kind == KILN_STMT_ALLOC && p->buffer.data[s->buffer].scope == KILN_SCOPE_GLOBAL;
 }
 
-/* Allocations of device memory inside of a launch, which copies of loops leave. */
+/* Moves out allocations of device memory inside of a launch; copies of loops leave them there. */
 static void move_memory_out(joining *j, kiln_stmt stmt) {
     kiln_program *p = j->p;
     for (uint32_t i = 0; i < p->stmt.data[stmt].child.count; i++) {
@@ -48,7 +48,7 @@ static void move_memory_out(joining *j, kiln_stmt stmt) {
     }
 }
 
-/* What describing the launches goes through: sequences, and allocations of device memory. */
+/* Visits the launches like describe_root: sequences, and allocations of device memory. */
 static void take_launches(joining *j, kiln_stmt stmt) {
     kiln_program *p = j->p;
     if (is_memory(p, stmt)) j->is_allocated[p->stmt.data[stmt].buffer] = true;

@@ -1,6 +1,6 @@
-/* launches: every statement at the root is a launch, a grid of groups of threads. Temps get the
- * scope of what shares them: what each group makes for itself cannot lie in memory that all groups
- * see, and what several launches touch must. */
+/* launches: every statement at the root is a launch, a grid of groups of threads. A temp's scope
+ * follows from its accesses: a temp of each group cannot lie in memory that all groups see, and a
+ * temp of several launches must. */
 #include "base/check.h"
 #include "base/integer.h"
 #include "compiler-core/facts/nest.h"
@@ -95,7 +95,7 @@ typedef struct describing {
     kiln_arena *arena;
     kiln_str prefix;
     kiln_launches *out;
-    bool *touched; /* [buffer count] by the launch in hand */
+    bool *touched; /* [buffer count] by the current launch */
 } describing;
 
 uint64_t kiln_lower_bytes(const kiln_program *p, kiln_buffer buffer) {
@@ -104,7 +104,7 @@ uint64_t kiln_lower_bytes(const kiln_program *p, kiln_buffer buffer) {
     return (uint64_t)kiln_shape_count(&shape) * kiln_dtype_size(b->dtype);
 }
 
-/* Appends the buffer where it has a place, or else behind what is there already. */
+/* Appends the buffer at its place, if it has one, or else behind the others. */
 static void add_temp(const kiln_program *p, kiln_buffer buffer, kiln_launch_temp *temp,
                      uint32_t *count, uint64_t *bytes) {
     const kiln_buffer_info *b = &p->buffer.data[buffer];
@@ -163,11 +163,11 @@ static kiln_stmt enter_loops(const kiln_program *p, kiln_stmt stmt, kiln_axis_le
     return stmt;
 }
 
-/* Most of a thread's memory that lies on the stack of a driver's worker. PoCL's have 8 MiB. */
+/* The most memory of a thread on the stack of a driver's worker. PoCL's have 8 MiB. */
 #define STACK_BYTES_MAX (UINT64_C(1) << 20)
 
-/* Gives groups whose memory is too much for a stack their own part of device scratch, behind the
- * temps between launches. Launches run one after another, so they share that place. */
+/* Gives groups that need too much memory for a stack their own part of device scratch, behind the
+ * temps between launches. Launches run one after another, so they share that part. */
 static void place_own(const kiln_target *target, kiln_launches *out) {
     const uint64_t offset =
         KILN_ALIGN_UP(out->scratch_bytes, kiln_scopes[KILN_SCOPE_GLOBAL].alignment);
@@ -190,7 +190,7 @@ static void place_tokens(kiln_launch *launch) {
         launch->token_offset + UINT64_C(2) * launch->token_slots * KILN_TOKEN_PLACE_BYTES;
 }
 
-/* What a kind of targets does not limit is 0. */
+/* A limit that a kind of targets does not have is 0. */
 static kiln_status check_limits(const describing *d, const kiln_launch *launch) {
     const kiln_target *target = d->target;
     const uint32_t *size = launch->group_size;
@@ -210,7 +210,7 @@ static kiln_status check_limits(const describing *d, const kiln_launch *launch) 
                   KILN_STR_ARG(d->p->buffer.data[largest->buffer].name), target->shared_bytes);
 }
 
-/* The nests of a launch have been made one: no thread loops stand inside of its body. */
+/* The nests of a launch have been joined: its body has no thread loops. */
 static kiln_status describe_launch(describing *d, kiln_stmt nest) {
     kiln_program *p = d->p;
     if (d->out->count == KILN_LAUNCHES_MAX)
@@ -243,7 +243,7 @@ static kiln_status describe_launch(describing *d, kiln_stmt nest) {
     return check_limits(d, launch);
 }
 
-/* The root's statements, and what allocations of device memory contain, one after another. */
+/* Describes the root's statements and the bodies of allocations of device memory, in order. */
 static kiln_status describe_root(describing *d, kiln_stmt stmt) {
     const kiln_program *p = d->p;
     const kiln_stmt_info *s = &p->stmt.data[stmt];

@@ -1,5 +1,5 @@
-/* Whose the elements of a temp are: whether an index tells which thread, or which iteration of a
- * loop, is at work, and in the same way wherever the temp is touched. */
+/* Owners of a temp's elements: whether an index contains the thread's number, or a loop's
+ * iteration, and in the same way in every access to the temp. */
 #include "base/check.h"
 #include "base/integer.h"
 #include "compiler-core/facts/decode.h"
@@ -9,9 +9,9 @@
 #define OWNERS_MAX KILN_AXIS_COUNT
 
 /* An owner, or a quotient or remainder of it, as a digit of one dimension's indices: index = ... +
- * stride*term + low, where what is above is a multiple of stride times the term's values, and `low`
- * stays below the stride. Parts of one thread may then lie far from each other, as those of virtual
- * threads and the sums of a warp's instructions do. */
+ * stride*term + low, where the terms before are multiples of stride times the number of the term's
+ * values, and `low` is below the stride. So elements of one thread may be far apart, as those of
+ * virtual threads and the sums of a warp's instructions are. */
 typedef struct digit {
     bool started, fails;
     kiln_expr term;
@@ -20,15 +20,16 @@ typedef struct digit {
     kiln_interval low;
 } digit;
 
-/* All accesses to a temp: where in its own part of the index each owner goes. */
+/* All accesses to a temp: the digit that each owner is in its index. */
 typedef struct owned {
     kiln_program *p;
     kiln_buffer buffer;
     kiln_stmt home;
     const kiln_owner *owner;
     uint32_t owner_count;
-    kiln_interval *range;        /* [var count] owners have the values that touch the temp */
-    const kiln_expr *stands_for; /* [var count] what a variable is in truth; NULL: themselves */
+    kiln_interval *range;        /* [var count] of owners: the values that access the temp */
+    const kiln_expr *stands_for; /* [var count] the expression that each variable equals; NULL: the
+                                  * variables themselves */
     bool started, differs;
     kiln_expr origin[KILN_RANK_MAX]; /* over owners and loops outside of the home */
     kiln_interval inside[KILN_RANK_MAX];
@@ -65,8 +66,8 @@ static bool asks_other(const owned *o, kiln_expr term, const kiln_owner *owner) 
     return false;
 }
 
-/* The only term of the index that asks for the owner, and how many values it has; false where there
- * is none, or it asks for something else as well. */
+/* The only term of the index that uses the owner, and its number of values; false if there is none,
+ * or it uses another variable, too. */
 static bool find_term(const owned *o, kiln_stmt stmt, const kiln_owner *owner,
                       const kiln_affine *index, digit *out, int64_t *values) {
     for (uint32_t i = 0; i < index->term_count; i++) {
@@ -217,7 +218,7 @@ bool kiln_lower_tells(kiln_program *p, kiln_stmt tree, kiln_buffer buffer, kiln_
 
 /* ---- threads of several nests ---------------------------------------------------------------- */
 
-/* One variable for each axis, which the loops of all nests stand for. */
+/* One variable for each axis, in place of those of all nests' loops. */
 typedef struct group_threads {
     kiln_buffer buffer;
     kiln_owner axis[KILN_AXIS_COUNT]; /* var 0: not made yet; extent: of nests that touch it */

@@ -1,11 +1,11 @@
-/* partition: a loop is split where a condition inside it begins or stops to hold, so that the large
- * part in the middle carries no condition. Conditions are those of ifs and selects, comparisons of
- * affine forms; what lies inside the loop counts with its whole range, so outer loops are split
- * first and their parts looked at again.
+/* partition: a loop is split where a condition inside it begins or ceases to hold, so that the
+ * large part in the middle has no condition. Conditions are those of ifs and selects, comparisons
+ * of affine forms; variables of loops inside count with their whole range, so outer loops are split
+ * first and their parts visited again.
  *
- * Iterations of a parallel loop must stay together to be shared out evenly: its body is doubled
- * under ifs instead, also where the condition is on a digit of its variable, as those that were
- * fused to be shared out leave. Vectorized loops keep their conditions, which become lane masks;
+ * Iterations of a parallel loop must stay together to be distributed evenly: its body is duplicated
+ * under ifs instead, also if the condition is on a digit of its variable, as in loops that were
+ * fused to be distributed. Vectorized loops keep their conditions, which become lane masks;
  * unrolled ones need no splitting. */
 #include <string.h>
 
@@ -19,15 +19,16 @@ typedef struct partition {
     kiln_program *p;
     kiln_stmt loop;
     uint64_t budget; /* stores that may still be added */
-    /* [range_count] what is known here of variables, inside versions of a parallel loop's body;
-     * NULL elsewhere: their own ranges. */
+    /* [range_count] ranges of variables inside versions of a parallel loop's body; NULL elsewhere:
+     * their own ranges. */
     kiln_interval *range;
     uint32_t range_count;
     uint32_t cut_count;
     int64_t cut[CUTS_MAX]; /* increasing; a part begins at each */
     bool too_many;
     uint32_t digit_count;
-    kiln_expr digit[DIGITS_MAX]; /* what conditions have instead of the loop's variable itself */
+    kiln_expr digit[DIGITS_MAX]; /* terms of the loop's variable that conditions use instead of
+                                  * it */
 } partition;
 
 /* ---- where to cut ---------------------------------------------------------------------------- */
@@ -76,7 +77,8 @@ static void note_digit(partition *part, kiln_expr term, kiln_var var) {
     part->digit[part->digit_count++] = term;
 }
 
-/* Far enough from the ends of its type that quotients and differences of two such cannot overflow.
+/* Far enough from the limits of int64_t that quotients and differences of two such values cannot
+ * overflow.
  */
 static bool is_small(int64_t a) { return a > INT64_MIN / 4 && a < INT64_MAX / 4; }
 
@@ -84,7 +86,8 @@ static bool is_small(int64_t a) { return a > INT64_MIN / 4 && a < INT64_MAX / 4;
 typedef struct remaining {
     kiln_interval range;
     int64_t coefficient; /* of the loop's variable */
-    int64_t step;        /* between its values, where it is made of one unrolled variable; else 0 */
+    int64_t step;        /* between its values, if it depends on one unrolled variable only; else
+                          * 0 */
 } remaining;
 
 static bool is_unrolled(const partition *part, kiln_var var) {
@@ -95,7 +98,8 @@ static bool is_unrolled(const partition *part, kiln_var var) {
     return false;
 }
 
-/* False when loops outside (not constant here) or anything but plain variables enter. */
+/* False when it contains variables of loops outside (not constant here) or anything but plain
+ * variables. */
 static bool rest_of(partition *part, const kiln_affine *form, kiln_var var, remaining *out) {
     const kiln_program *p = part->p;
     *out = (remaining){.range = {form->constant, form->constant}};
@@ -121,8 +125,9 @@ static bool rest_of(partition *part, const kiln_affine *form, kiln_var var, rema
            is_small(out->range.high);
 }
 
-/* form < limit changes sign somewhere between the two extremes of the rest. Where an unrolled loop
- * alone makes it, there is a cut for each of its copies, so that all of them are decided. */
+/* form < limit changes its value somewhere between the two extremes of the rest. If the rest
+ * depends on one unrolled loop only, there is a cut for each of its copies, so that each condition
+ * becomes constant. */
 static void cut_at_sign(partition *part, const remaining *rest, int64_t limit) {
     const int64_t c = rest->coefficient, low = rest->range.low - limit,
                   high = rest->range.high - limit;
@@ -169,7 +174,7 @@ static void cut_select(kiln_program *p, kiln_expr e, void *context) {
     cut_condition(context, kiln_expr_operand(p, e, 0));
 }
 
-/* Beside a loop inside it, an if costs nothing, and a copy of all that is around it much. */
+/* Compared with a loop inside it, an if costs nothing, and a copy of everything around it much. */
 static bool has_loop(const kiln_program *p, kiln_stmt stmt) {
     const kiln_stmt_info *s = &p->stmt.data[stmt];
     if (s->kind == KILN_STMT_FOR && s->loop_kind == KILN_LOOP_SERIAL) return true;
@@ -198,7 +203,7 @@ static int64_t part_end(const partition *part, uint32_t i) {
     return i == part->cut_count ? s->first + s->extent : part->cut[i];
 }
 
-/* Variables made since the table was: their own ranges. */
+/* Variables added since the table was made have their own ranges. */
 static void grow_range(partition *part) {
     if (!part->range || part->range_count == part->p->var.count) return;
     kiln_interval *range = KILN_ARENA_ARRAY(part->p->arena, kiln_interval, part->p->var.count);
@@ -217,7 +222,7 @@ static kiln_stmt make_part(partition *part, int64_t begin, int64_t end) {
     kiln_stmt_info *s = &p->stmt.data[copy];
     s->first = begin;
     s->extent = end - begin;
-    /* Nothing was simplified with the new variable, so nothing needs to be forgotten. */
+    /* Nothing was simplified with the new variable, so no cached result becomes wrong. */
     p->var.data[s->var].low = begin;
     p->var.data[s->var].high = end - 1;
     return copy;
@@ -245,9 +250,8 @@ static void simplify_part(partition *part, kiln_stmt stmt) {
     kiln_lower_simplify_below(part->p, stmt, part->range);
 }
 
-/* Simplifies part `copy`, which stands at place `at` of `seq`, and splits what is inside; false
- * when nothing of it is left. A part that runs once leaves its body in its place, and that may be a
- * loop to split. */
+/* Simplifies part `copy`, which is child `at` of `seq`, and splits the loops inside; false if it
+ * becomes empty. A part that runs once is replaced by its body, and that may be a loop to split. */
 static bool settle_part(partition *part, kiln_stmt seq, uint32_t at, kiln_stmt copy) {
     kiln_program *p = part->p;
     uint32_t before = p->stmt.data[seq].child.count;
@@ -324,8 +328,8 @@ static void split_loop(partition *outer, kiln_stmt loop) {
     outer->budget = part.budget;
 }
 
-/* For a while the digit is the variable of a loop of its own around the body, which is cut like any
- * other; false when nothing of it is left. */
+/* Temporarily makes the digit the variable of a separate loop around the body, which is cut like
+ * any other; false if nothing remains. */
 static bool split_digit(partition *part, kiln_stmt loop, kiln_expr digit) {
     kiln_program *p = part->p;
     kiln_stmt body = p->stmt.data[loop].child.data[0];
@@ -358,7 +362,7 @@ static void split_tree(partition *part, kiln_stmt stmt) {
         (serial ? split_loop : split_parallel_loop)(part, stmt);
         return;
     }
-    /* A child that is split is replaced by one statement, or vanishes when nothing of it is left.
+    /* A child that is split is replaced by one statement, or removed if it becomes empty.
      */
     for (uint32_t i = 0; i < p->stmt.data[stmt].child.count;) {
         uint32_t before = p->stmt.data[stmt].child.count;
@@ -388,8 +392,8 @@ static kiln_expr zero_loads(kiln_program *p, kiln_expr e, void *context) {
 }
 
 /* Copies of a loop may keep the reads of a temp when the condition on its writes is false there and
- * the one on the reads is not seen to be: then the reads never run, or a select does not choose
- * them. Zero stands for them, so that nothing reads what is never written. */
+ * the one on the reads is not found to be: then the reads never run, or a select does not choose
+ * them. Zero replaces them, so that nothing reads a temp that is never written. */
 static void zero_unwritten(kiln_program *p, kiln_stmt stmt) {
     kiln_buffer buffer = p->stmt.data[stmt].buffer;
     if (p->stmt.data[stmt].kind == KILN_STMT_ALLOC && !writes(p, stmt, buffer))

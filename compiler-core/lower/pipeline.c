@@ -1,18 +1,19 @@
-/* pipeline: what an iteration of a loop fetches into shared temps is begun ahead, so that it is on
- * its way while threads compute. With two stages it goes through registers, and the temps get two
- * slots, which iterations use in turn:
+/* pipeline: the fetches of a loop's iteration into shared temps begin in an earlier iteration, so
+ * that they run while threads compute. With two stages they go through registers, and the temps get
+ * two slots, which iterations use in turn:
  *
  *     fetch of the first iteration into slot 0
  *     for all iterations but the last:
- *       load what the next one fetches into registers
+ *       load the next one's fetches into registers
  *       the work of this one, of its slot
  *       store the registers into the other slot
  *     the work of the last one
  *
  * All of it stays nests one after the other, so barriers are found as for any program: one in each
- * iteration, since the two slots are told apart.
+ * iteration, since the two slots are known to differ.
  *
- * With more stages the target copies by itself. The temps get a slot per stage; with 3 of them:
+ * With more stages the target copies asynchronously. The temps get a slot per stage; with 3 of
+ * them:
  *
  *     for the first 2 iterations: copies into slots 0 and 1, a group each
  *     for all iterations but the last 2:
@@ -21,9 +22,9 @@
  *       the work of this one, of its slot
  *     for the last 2: wait; barrier; an empty group, so that groups count as before; the work
  *
- * The barrier says both that all threads' copies are there and that all of them have left the slot.
- * Until the pass `copies` such copies are stores with an attribute, which means the same; those
- * that change what they fetch remain stores. */
+ * Behind the barrier all threads' copies have arrived and no thread uses the slot that is
+ * overwritten next. Until the pass `copies` such copies are stores with an attribute, which means
+ * the same; those that change the fetched values remain stores. */
 #include "compiler-core/lower/pipeline.h"
 #include "base/check.h"
 #include "compiler-core/facts/loads.h"
@@ -47,8 +48,8 @@ static void look_at_load(kiln_program *p, kiln_stmt stmt, kiln_expr load, void *
     if (l->made[kiln_load_buffer(p, load)]) l->staged[0] = true;
 }
 
-/* Whether the statement stores to shared temps of this iteration alone, of what the loop does not
- * make. staged[0] says that it loads something else. */
+/* Whether the statement stores only to shared temps of this iteration, and only values that the
+ * loop does not compute. staged[0]: it loads something else. */
 static bool is_fetch(kiln_pipelining *l, kiln_stmt stmt, const kiln_stmt *home) {
     kiln_program *p = l->p;
     const kiln_stmt_info s = p->stmt.data[stmt];
@@ -68,7 +69,7 @@ static void mark_staged(kiln_pipelining *l, kiln_stmt stmt) {
     for (uint32_t i = 0; i < s.child.count; i++) mark_staged(l, s.child.data[i]);
 }
 
-/* Takes the iterations' statements apart; false: none of them fetches. */
+/* Separates the iteration's statements into fetches and work; false: none of them fetches. */
 static bool find_fetches(kiln_pipelining *l) {
     kiln_program *p = l->p;
     kiln_stmt body = p->stmt.data[l->loop].child.data[0];
@@ -85,7 +86,7 @@ static bool find_fetches(kiln_pipelining *l) {
     }
     l->staged[0] = false;
     for (uint32_t i = 0; i < l->fetch.count; i++) mark_staged(l, l->fetch.data[i]);
-    /* A temp that other statements fill as well is none of a fetch's. */
+    /* A temp that other statements also fill is not a fetch's. */
     for (uint32_t i = 0; i < l->work.count; i++) {
         kiln_pipelining other = {.p = p,
                                  .staged = KILN_ARENA_ARRAY(p->arena, bool, p->buffer.count)};
@@ -104,7 +105,7 @@ typedef struct path {
     kiln_stmt loop[KILN_LOWER_DEPTH_MAX];
 } path;
 
-/* The temp's index: threads have a dimension each, all other loops one together. */
+/* The temp's index: a dimension for each thread loop, and one for all other loops together. */
 static uint32_t own_index(kiln_program *p, const path *around, kiln_expr *index,
                           kiln_shape *shape) {
     int64_t count = 1;
@@ -227,7 +228,7 @@ static void append_parts(kiln_program *p, kiln_stmt fetch, const kiln_var *var, 
     kiln_stmt_append(p, stores, store);
 }
 
-/* What iteration `at` fetches: loads into registers, all before the first store, so that a thread
+/* The fetches of iteration `at`: loads into registers, all before the first store, so that a thread
  * waits for them together. */
 static void append_fetch(kiln_pipelining *l, kiln_var var, kiln_expr at, kiln_stmt loads,
                          kiln_stmt stores) {
@@ -238,14 +239,14 @@ static void append_fetch(kiln_pipelining *l, kiln_var var, kiln_expr at, kiln_st
 /* ---- the first iteration --------------------------------------------------------------------- */
 
 /* Vectors that the first iteration fetches at once. More of them, with their addresses, make ptxas
- * spill what the sums need: 40 of 2 bytes beside 128 sums did. */
+ * spill registers that the sums need: 40 of 2 bytes with 128 sums did. */
 #define FIRST_TOGETHER_MAX 32
-/* Those of a round, where there are more. A loop of rounds has addresses of its own beside those of
- * the next iterations, which compilers find before it: with rounds of 32 ptxas spilled ten of 48
- * default tiles of halves, with 16 three, element by element two. */
+/* Vectors of a round, if there are more. A loop of rounds needs other addresses besides those of
+ * the next iterations, which compilers compute before it: with rounds of 32 ptxas spilled in ten of
+ * 48 default tiles of halves, with 16 in three, element by element in two. */
 #define ROUND_MAX 16
 
-/* Puts loads and behind them stores in the place of the statement. */
+/* Replaces the statement by loads followed by stores. */
 static void put_round(kiln_program *p, kiln_stmt stmt) {
     kiln_stmt round = kiln_stmt_create(p, KILN_STMT_SEQ),
               stores = kiln_stmt_create(p, KILN_STMT_SEQ);
@@ -263,7 +264,7 @@ static kiln_stmt iterations_of(kiln_program *p, kiln_stmt loop, kiln_expr first,
                          kiln_lower_copy(p, s.child.data[0], &s.var, at));
 }
 
-/* Puts rounds of `together` iterations in the place of the loop, and one of those that remain. */
+/* Replaces the loop by rounds of `together` iterations, and one of the remaining iterations. */
 static void put_rounds_of(kiln_program *p, kiln_stmt loop, int64_t together) {
     const kiln_stmt_info s = p->stmt.data[loop];
     const int64_t rounds = s.extent / together, rest = s.extent % together;
@@ -284,8 +285,8 @@ static void put_rounds_of(kiln_program *p, kiln_stmt loop, int64_t together) {
     kiln_stmt_replace(p, loop, all);
 }
 
-/* Puts rounds of about the same size, as few as may be, in the place of a fetch: of iterations of
- * the outermost loop of which a round holds more than one. */
+/* Replaces a fetch by as few rounds as possible, of about the same size: of iterations of the
+ * outermost loop of which a round holds more than one. */
 static void put_rounds(kiln_program *p, kiln_stmt stmt) {
     const kiln_stmt_info s = p->stmt.data[stmt];
     const int64_t vectors = vectors_of(p, stmt);
@@ -304,8 +305,8 @@ static void put_rounds(kiln_program *p, kiln_stmt stmt) {
     for (uint32_t i = 0; i < s.child.count; i++) put_rounds(p, p->stmt.data[stmt].child.data[i]);
 }
 
-/* What the first iteration fetches: at once where that is little; else one fetch after the other,
- * in rounds, so that a thread waits once for each of these. */
+/* The fetches of the first iteration: at once if they are few; else one after the other, in rounds,
+ * so that a thread waits once for each round. */
 static void append_first(kiln_pipelining *l, kiln_var var, kiln_expr at, kiln_stmt to) {
     kiln_program *p = l->p;
     int64_t vectors = 0;
@@ -375,7 +376,7 @@ uint32_t kiln_pipeline_mark_copies(kiln_program *p, kiln_stmt stmt, uint8_t toke
     return count;
 }
 
-/* How many threads fetch. */
+/* Number of threads that fetch. */
 static void find_threads(const kiln_program *p, kiln_stmt stmt, ring *r) {
     const kiln_stmt_info *s = &p->stmt.data[stmt];
     if (kiln_stmt_level(p, stmt) == KILN_LEVEL_GROUP)
@@ -424,7 +425,7 @@ static void append_span(const kiln_pipelining *l, const ring *r, kiln_stmt to, c
                      kiln_stmt_for(p, var, part->first, part->extent, KILN_LOOP_SERIAL, body));
 }
 
-/* How deep pipelines of copies stand in one another inside the statement. */
+/* Nesting depth of the pipelines of copies inside the statement. */
 static uint8_t depth_of_rings(const kiln_program *p, kiln_stmt stmt) {
     const kiln_attribute *a = kiln_stmt_attribute(p, stmt, KILN_ATTRIBUTE_PIPELINE);
     uint8_t depth = 0;
@@ -458,7 +459,7 @@ static kiln_status fetch_by_copies(kiln_pipelining *l, int64_t stages) {
     const span both = {s.first, s.extent - ahead, .fetches = true, .works = true},
                last = {s.first + s.extent - ahead, ahead, .works = true};
     kiln_stmt all = kiln_stmt_create(p, KILN_STMT_SEQ);
-    /* One by one, so that their slots are seen to be different ones. */
+    /* Unrolled, so that their slots are known to differ. */
     for (int64_t i = 0; i < ahead; i++) {
         const span one = {s.first + i, 1, .fetches = true};
         append_span(l, &r, all, &one);

@@ -1,5 +1,5 @@
-/* place: each temp is allocated around all its accesses, as deep as they allow, and keeps only the
- * region that one execution of that place touches: per dimension an origin over the loops outside
+/* place: each temp is allocated around all its accesses, as deep as they allow, and shrunk to the
+ * region that one execution of that place accesses: per dimension an origin over the loops outside
  * and a constant extent. */
 #include "base/check.h"
 #include "base/integer.h"
@@ -17,7 +17,7 @@ typedef struct accesses {
     kiln_stmt inner; /* loops from here on are inside, those around it outside... */
     bool is_lifted;  /* ...but for bound loops inside the allocation, which share it */
     kiln_interval
-        *range; /* [var count] where variables lie at the access in hand; NULL: anywhere */
+        *range; /* [var count] ranges of variables at the current access; NULL: their own */
     bool full[KILN_RANK_MAX], started;
     kiln_expr origin[KILN_RANK_MAX];
     kiln_interval inside[KILN_RANK_MAX];
@@ -47,7 +47,7 @@ static void home_stmt(kiln_program *p, kiln_stmt stmt, accesses *a) {
 }
 
 /* The outermost of the bound loops around the home whose iterations share the buffer: it is
- * allocated around them, and used anew in each iteration of the loops in between; 0: none. */
+ * allocated around them, and reused in each iteration of the loops in between; 0: none. */
 static kiln_stmt shared_loops(const kiln_program *p, kiln_buffer buffer, kiln_stmt home) {
     kiln_seen_by seen = kiln_scopes[p->buffer.data[buffer].scope].seen_by;
     kiln_stmt grid = kiln_stmt_outermost(p, home, KILN_LEVEL_GRID);
@@ -63,8 +63,8 @@ static bool has_tokens(const kiln_program *p, kiln_stmt stmt) {
     return found;
 }
 
-/* What threads of one unit make for those of another is alive beside what they make next, so it is
- * not anew in each iteration: outside of the loop with the tokens. */
+/* A temp that one unit's threads write for another's is still read while they write the next one,
+ * so it lives across iterations: outside of the loop with the tokens. */
 static kiln_stmt outside_tokens(const kiln_program *p, kiln_buffer buffer, kiln_stmt home) {
     kiln_stmt outside = home;
     if (kiln_scopes[p->buffer.data[buffer].scope].seen_by == KILN_SEEN_BY_THREAD) return home;
@@ -106,7 +106,7 @@ static kiln_stmt wrap_home(kiln_program *p, accesses *a) {
 
 typedef enum side { OUTSIDE = 1, INSIDE = 2 } side;
 
-/* Which loops a term depends on, seen from the allocation. */
+/* The sides of the allocation on which a term's loops are. */
 static uint32_t sides_of(const kiln_program *p, const accesses *a, kiln_expr term) {
     const kiln_expr_node *node = kiln_expr_get(p, term);
     if (node->op == KILN_EXPR_VAR) {
@@ -160,7 +160,7 @@ static void add_access(kiln_program *p, accesses *a, const kiln_expr *index, uin
     a->started = true;
 }
 
-/* Nests that have become one stand under conditions on their threads. */
+/* Nests that were joined are under conditions on their threads. */
 static void narrow(const kiln_program *p, kiln_expr condition, kiln_interval *range) {
     const kiln_expr_node *node = kiln_expr_get(p, condition);
     int64_t end;
@@ -253,8 +253,8 @@ static void shift_stores(kiln_program *p, kiln_stmt stmt, accesses *a) {
     if (s->kind == KILN_STMT_STORE && s->buffer == a->buffer) shift(p, a, s->index, s->index_count);
 }
 
-/* Simplification may take away the last read of a temp. Its reduction would then be placed inside
- * its own loops. */
+/* Simplification may remove the last read of a temp. Its reduction would then be placed inside its
+ * own loops. */
 static void remove_stores(kiln_program *p, kiln_buffer buffer) {
     for (kiln_stmt stmt = 1; stmt < p->stmt.count; stmt++)
         if (p->stmt.data[stmt].kind == KILN_STMT_STORE && p->stmt.data[stmt].buffer == buffer &&
@@ -265,7 +265,7 @@ static void remove_stores(kiln_program *p, kiln_buffer buffer) {
 /* ---- gaps ------------------------------------------------------------------------------------ */
 
 /* A dimension of a thread's own temp, whose indices are all stride*quotient + rest: virtual threads
- * lie a stride apart, and between their parts are those of other threads. */
+ * lie a stride apart, with elements of other threads in between. */
 typedef struct gaps {
     kiln_buffer buffer;
     uint32_t dim;
@@ -274,7 +274,7 @@ typedef struct gaps {
     kiln_interval quotient, rest;
 } gaps;
 
-/* The two parts of an index; false when it cannot be taken apart. */
+/* The two parts of an index; false when it does not split. */
 static bool split_by_stride(kiln_program *p, const gaps *g, kiln_expr index, kiln_affine *quotient,
                             kiln_affine *rest) {
     kiln_affine all;
@@ -296,8 +296,8 @@ static void widen(kiln_interval *all, kiln_interval one, bool started) {
     all->high = started ? KILN_MAX(all->high, one.high) : one.high;
 }
 
-/* First the stride is found, then what lies between. Where all indices are multiples of one stride,
- * nothing does. */
+/* First finds the stride, then the range of the rest. If all indices are multiples of one stride,
+ * the rest is 0. */
 static void gaps_of_index(kiln_program *p, gaps *g, kiln_expr index, bool finds_stride) {
     kiln_affine all, quotient, rest;
     if (finds_stride) {
@@ -342,7 +342,7 @@ static void gaps_of_tree(kiln_program *p, kiln_stmt stmt, gaps *g, bool finds_st
 /* (quotient - its least) * size of the rest + (rest - its least) */
 static kiln_expr close_gap(kiln_program *p, const gaps *g, kiln_expr index) {
     kiln_affine quotient, rest;
-    KILN_CHECK(split_by_stride(p, g, index, &quotient, &rest)); /* it could be a moment ago */
+    KILN_CHECK(split_by_stride(p, g, index, &quotient, &rest)); /* it did split in gaps_of_index */
     const int64_t size = g->rest.high - g->rest.low + 1;
     quotient.constant -= g->quotient.low;
     rest.constant -= g->rest.low;
@@ -394,7 +394,7 @@ static bool close_one(kiln_program *p, kiln_buffer buffer, uint32_t dim, kiln_st
     return true;
 }
 
-/* Parts of a thread may lie apart by several strides: rows of an instruction of warps, and its
+/* A thread's elements may lie apart by several strides: rows of an instruction of warps, and its
  * pieces. */
 static void close_gaps(kiln_program *p, kiln_buffer buffer, kiln_stmt alloc) {
     uint32_t dim = 0;

@@ -1,6 +1,6 @@
-/* producer: threads of their own fetch for a pipeline, and all others work on what is there. The
- * temps get a slot for each stage, and tokens say which slots are full and which are empty. With 2
- * stages of n iterations:
+/* producer: dedicated threads fetch for a pipeline, and all others compute on the fetched slots.
+ * The temps get a slot for each stage, and tokens say which slots are full and which are empty.
+ * With 2 stages of n iterations:
  *
  *     barrier
  *     push compute -> load 0, 1: both slots are empty
@@ -13,15 +13,15 @@
  *       push compute -> load i + 2: the slot is empty
  *     pop compute -> load n, n + 1
  *
- * Program order is one of the orders in which both may run, so the loop interpreter carries it out
- * and proves the others by the tokens (ir/device.h). Code generation writes what each side does as
- * a program of its own. The tokens that are left are taken at the end, so queues are empty then.
+ * Program order is one of the orders in which both may run, so the loop interpreter executes it and
+ * checks by the tokens that all others give the same (ir/device.h). Code generation emits each side
+ * as a separate program. The remaining tokens are popped at the end, so queues are empty then.
  *
- * Loops around it in the group go on with the same tokens, so what they fetch next is on its way
- * while the end of one is worked on.
+ * Loops around it in the group continue with the same tokens, so the first fetches of their next
+ * iteration run while the last slots of this one are computed on.
  *
- * No statement of the loop meets all threads, so what works may write nothing that other threads
- * see: they would have to wait for each other. */
+ * No statement of the loop synchronises all threads, so the computing threads must not write memory
+ * that other threads see: they would have to wait for each other. */
 #include "base/check.h"
 #include "compiler-core/ir/device.h"
 #include "compiler-core/ir/intrinsic.h"
@@ -107,8 +107,8 @@ static kiln_stmt outermost_loop(const kiln_pipelining *l) {
     return outer;
 }
 
-/* Tokens are counted from 0 through all iterations of the loops around, so each of these comes, and
- * no other loop of the launch has any. */
+/* Tokens are counted from 0 through all iterations of the loops around it, so each of these must
+ * run, and no other loop of the launch may have tokens. */
 static kiln_status check_place(const kiln_pipelining *l, kiln_stmt launch) {
     const kiln_program *p = l->p;
     for (kiln_stmt at = p->stmt.data[l->loop].parent; at; at = p->stmt.data[at].parent)
@@ -138,8 +138,8 @@ static void mark_unit(kiln_program *p, kiln_stmt stmt) {
         mark_unit(p, p->stmt.data[stmt].child.data[i]);
 }
 
-/* if this is the producer: what the threads of the nest do. Its own loop over thread.z, the axis
- * that tells the producer from others, is one that these threads go through in turn. */
+/* Makes the producer execute the nest. Each of its threads runs all iterations of the nest's loop
+ * over thread.z, the axis by which the producer is chosen. */
 static void give_to_producer(kiln_program *p, kiln_stmt nest, void *context) {
     const int64_t groups = *(const int64_t *)context;
     const kiln_var var =
@@ -163,7 +163,7 @@ static void give_to_producer(kiln_program *p, kiln_stmt nest, void *context) {
     p->stmt.data[loop].axis = KILN_AXIS_THREAD_Z;
 }
 
-/* The same of all fetches; each is what stands in the loop's body in its place then. */
+/* Does so with all fetches, and replaces each by the statement that is now in the loop's body. */
 static kiln_status give_fetches(kiln_pipelining *l, int64_t groups) {
     kiln_program *p = l->p;
     const kiln_stmt body = p->stmt.data[l->loop].child.data[0];
@@ -238,7 +238,7 @@ static void make_iteration(const kiln_pipelining *l, int64_t slots) {
     kiln_pipeline_append(p, body, l->work.data, l->work.count, s.var, now);
     kiln_stmt_append(p, body, token(p, KILN_STMT_TOKEN_PUSH, compute, load, next, slots));
     kiln_stmt_replace(p, s.child.data[0], body);
-    p->stmt.data[l->loop].attribute.count = 0; /* it is no pipeline any more */
+    p->stmt.data[l->loop].attribute.count = 0; /* the loop is no longer a pipeline */
 }
 
 /* The tokens before and behind all iterations. */

@@ -1,5 +1,5 @@
-/* registers: every element of a REGISTER buffer must be known once loops are unrolled, and all that
- * live at once must fit the machine. */
+/* registers: every index into a REGISTER buffer must be constant once loops are unrolled, and all
+ * buffers that live at once must fit the machine. */
 #include "compiler-core/lower/registers.h"
 
 #include "base/gpu.h"
@@ -78,7 +78,7 @@ static kiln_status narrow_width(kiln_program *p, kiln_stmt stmt, const kiln_affi
     return KILN_OK;
 }
 
-/* Elements of the blocks that a layout of number_elements has, of rows of lanes; 0: it has none. */
+/* Elements of a block of rows of lanes in a layout of number_elements; 0: it has no blocks. */
 static uint32_t block_of(const kiln_layout *layout) {
     const kiln_layout_piece *last = &layout->piece[layout->piece_count - 1];
     if (layout->piece_count < 2 || !last[0].modulus || !last[-1].modulus) return 0;
@@ -95,8 +95,8 @@ uint32_t kiln_register_width(kiln_program *p, kiln_stmt scope, kiln_buffer buffe
 
 /* ---- numbering ------------------------------------------------------------------------------- */
 
-/* The dimension that lanes run along, and by how many; and that of rows, where instructions take
- * several of them at once. */
+/* The dimension of lanes and their number; and that of rows, if instructions take several rows at
+ * once. */
 typedef struct lane_walk {
     kiln_buffer buffer;
     uint32_t dim, row_dim;
@@ -170,8 +170,9 @@ static void add_piece(kiln_layout *layout, uint32_t dim, int64_t divisor, int64_
         (kiln_layout_piece){.dim = dim, .divisor = divisor, .modulus = modulus};
 }
 
-/* A register buffer has no memory, so its layout only numbers its elements: such that lanes are
- * neighbours, or, where an instruction takes several rows, as many lanes of each of them. */
+/* A register buffer has no memory, so its layout only numbers its elements: so that lanes are
+ * neighbours, or, if an instruction takes several rows, the lanes of one row and then those of the
+ * next. */
 static void number_elements(kiln_program *p, kiln_stmt stmt) {
     const kiln_stmt_info s = p->stmt.data[stmt];
     if (s.kind == KILN_STMT_ALLOC && p->buffer.data[s.buffer].scope == KILN_SCOPE_REGISTER) {
@@ -242,9 +243,9 @@ static kiln_status check_access(kiln_program *p, kiln_stmt stmt, const kiln_affi
     return st;
 }
 
-/* What one thread of a launch has where a target says nothing else, and what addresses, counters
- * and values on their way take of it beside REGISTER buffers (of kernels that ptxas compiled for
- * sm_80 and sm_90, 22 and a few). */
+/* Registers of one thread of a launch unless the target says otherwise, and those that addresses,
+ * counters and values being loaded need besides REGISTER buffers (of kernels that ptxas compiled
+ * for sm_80 and sm_90, 22 and a few). */
 #define THREAD_REGISTERS 255
 #define THREAD_REGISTERS_BESIDE 22
 
@@ -265,11 +266,11 @@ typedef struct count_walk {
     uint64_t widest;
 } count_walk;
 
-/* A unit's registers are shared out among the threads of a group, which it holds at once. */
+/* A unit's registers are divided among the threads of a group, which it holds at once. */
 static kiln_status check_count(const count_walk *c, kiln_buffer buffer, uint64_t live,
                                uint64_t threads) {
     const kiln_str name = c->p->buffer.data[buffer].name;
-    if (!c->by_threads) /* One register at least is needed for what streams through. */
+    if (!c->by_threads) /* At least one register is needed for operands being loaded. */
         return live + 1 > c->target->vector_registers
                    ? KILN_ERROR(ILLEGAL_SCHEDULE,
                                 "buffer %.*s needs %llu vector registers with those around it; the "
@@ -323,7 +324,8 @@ static uint64_t count_below(kiln_program *p, kiln_stmt stmt) {
         s.kind == KILN_STMT_ALLOC && p->buffer.data[s.buffer].scope == KILN_SCOPE_REGISTER;
     uint64_t widest = 0;
     for (uint32_t i = 0; i < s.child.count; i++) {
-        const uint64_t below = count_below(p, s.child.data[i]); /* KILN_MAX would ask twice */
+        const uint64_t below = count_below(p, s.child.data[i]); /* KILN_MAX would evaluate the call
+                                                                 * twice */
         widest = KILN_MAX(widest, below);
     }
     return widest + (is_register ? register_count(p, 4, stmt) : 0);

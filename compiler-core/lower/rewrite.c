@@ -86,7 +86,7 @@ static kiln_expr simplify_expr(kiln_program *p, kiln_expr e, void *context) {
 static void simplify_tree(kiln_program *p, kiln_stmt stmt, simplification *s);
 
 static void simplify_children(kiln_program *p, kiln_stmt stmt, simplification *s) {
-    /* Children that vanish move those behind them; a child may also be replaced in place. */
+    /* Removing a child moves those behind it; a child may also be replaced in place. */
     for (uint32_t i = 0; i < get(p, stmt)->child.count;) {
         uint32_t before = get(p, stmt)->child.count;
         simplify_tree(p, get(p, stmt)->child.data[i], s);
@@ -94,7 +94,7 @@ static void simplify_children(kiln_program *p, kiln_stmt stmt, simplification *s
     }
 }
 
-/* Takes a statement away and leaves its child, if there is one still. */
+/* Removes a statement and leaves its child, if it still has one. */
 static void dissolve(kiln_program *p, kiln_stmt stmt) {
     if (get(p, stmt)->child.count == 0)
         kiln_stmt_remove(p, stmt);
@@ -114,8 +114,8 @@ static void simplify_for(kiln_program *p, kiln_stmt stmt, simplification *s) {
         s->constant_vars |= kiln_uses_var(loop->var);
     }
     simplify_children(p, stmt, s);
-    if (get(p, stmt)->parent == 0 && p->root != stmt) return; /* left empty */
-    /* The one group of a launch: what stands inside of it is one launch, not several. */
+    if (get(p, stmt)->parent == 0 && p->root != stmt) return; /* became empty */
+    /* The only group of a launch stays: its statements are one launch, not several. */
     if (once && kiln_stmt_level(p, stmt) != KILN_LEVEL_GRID) dissolve(p, stmt);
 }
 
@@ -169,7 +169,7 @@ static kiln_expr substitute(kiln_program *p, kiln_expr e, void *context) {
     return c->replaced ? kiln_expr_substitute_some(p, e, c->replacement, c->replaced) : e;
 }
 
-/* Names of copies do not add up suffixes. */
+/* Copies of copies do not get a second suffix. */
 static kiln_str base_name(kiln_str name) {
     return kiln_str_slice(name, 0, kiln_str_find_char(name, '\''));
 }
@@ -299,7 +299,7 @@ kiln_buffer kiln_lower_expand(kiln_program *p, kiln_stmt tree, kiln_buffer buffe
     for (uint32_t i = 1; i < layout.piece_count; i++) {
         layout.piece[i] = from.layout.piece[i - 1];
         layout.piece[i].dim++;
-        layout.piece[i].xor_dim++; /* means nothing where there is no XOR */
+        layout.piece[i].xor_dim++; /* not used without an XOR */
     }
     expansion x = {buffer, kiln_buffer_create(p, from.name, from.dtype, KILN_ROLE_TEMP, &shape),
                    at};

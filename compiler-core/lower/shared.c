@@ -1,16 +1,16 @@
-/* shared: where the temps of a group lie in its memory. Two temps that are not alive together may
- * have the same bytes.
+/* shared: places the temps of a group in its memory. Two temps that are not alive together may have
+ * the same bytes.
  *
- * Statements are numbered in the order of the program. A temp is alive from its first access to its
- * last one, and throughout every loop inside of its home that has one: its home is where it begins
- * uninitialised, so iterations of loops around that place leave nothing to one another. Threads run
- * apart between barriers, so of two temps one is dead only behind a barrier that follows its last
- * access and that all threads meet before the first access to the other; where a loop is around
- * both, another barrier must stand between the second one's last access and the first one's in the
+ * Statements are numbered in program order. A temp is alive from its first access to its last one,
+ * and throughout every loop inside of its home that has an access: it is uninitialised at the begin
+ * of its home, so iterations of loops around that place pass nothing on to each other. Threads are
+ * not in step between barriers, so of two temps one is dead only behind a barrier that follows its
+ * last access and that all threads reach before the first access to the other; if a loop is around
+ * both, another barrier must be between the second one's last access and the first one's in the
  * next iteration.
  *
- * Copies that land later are ordered by the WAIT in front of what reads them. A temp with copies
- * behind its last WAIT is never free again. */
+ * Asynchronous copies are ordered by the WAIT before their readers. A temp with copies behind its
+ * last WAIT is never free again. */
 #include "base/check.h"
 #include "base/integer.h"
 #include "compiler-core/facts/nest.h"
@@ -87,7 +87,7 @@ static void extend_life(sharing *sh, life *of, kiln_stmt stmt) {
     of->copied = KILN_MAX(of->copied, sh->first[stmt]);
 }
 
-/* Whether copies may be under way behind the last access. */
+/* Whether copies may be in flight behind the last access. */
 static bool is_under_way(const sharing *sh, const life *of) {
     for (uint32_t i = 0; i < sh->wait.count; i++) {
         const uint32_t at = sh->first[sh->wait.data[i]];
@@ -98,7 +98,8 @@ static bool is_under_way(const sharing *sh, const life *of) {
 
 /* ---- what lives together --------------------------------------------------------------------- */
 
-/* Whether a barrier is met whenever one of the homes inside `within` is executed to its end. */
+/* Whether the barrier is executed whenever one of the homes inside `within` is executed to its
+ * end. */
 static bool is_met(const sharing *sh, kiln_stmt barrier, kiln_stmt within, const life *a,
                    const life *b) {
     const kiln_program *p = sh->p;
@@ -110,8 +111,8 @@ static bool is_met(const sharing *sh, kiln_stmt barrier, kiln_stmt within, const
     return true;
 }
 
-/* Whether a barrier is met behind all of a and before all of b, and, where they are in a loop, once
- * more before a of the next iteration. */
+/* Whether a barrier is executed behind all of a and before all of b, and, if they are in a loop,
+ * once more before a of the next iteration. */
 static bool is_before(const sharing *sh, const life *a, const life *b) {
     const kiln_program *p = sh->p;
     const kiln_stmt common = kiln_nest_common(p, a->home, b->home);
@@ -132,7 +133,7 @@ static bool is_before(const sharing *sh, const life *a, const life *b) {
 }
 
 static bool live_together(const sharing *sh, const life *a, const life *b) {
-    if (!a->home || !b->home) return false; /* nothing touches it any more */
+    if (!a->home || !b->home) return false; /* one of them is no longer accessed */
     return !(is_before(sh, a, b) && !is_under_way(sh, a)) &&
            !(is_before(sh, b, a) && !is_under_way(sh, b));
 }
@@ -152,7 +153,7 @@ static life *largest_left(const sharing *sh) {
     return largest;
 }
 
-/* The first place, at or behind `offset`, whose bytes no temp has that lives together with it. */
+/* The first offset from `offset` on whose bytes no temp has that is alive together with it. */
 static uint64_t place_behind(const sharing *sh, const life *of, uint64_t offset, uint64_t bytes) {
     const uint64_t alignment = kiln_buffer_alignment(sh->p, of->buffer);
     for (kiln_buffer b = 1; b < sh->p->buffer.count;) {
@@ -183,7 +184,7 @@ static void place_launch(kiln_program *p, kiln_stmt launch) {
     }
 }
 
-/* Launches stand one after another, also inside of allocations of device memory. */
+/* Launches follow one another, also inside of allocations of device memory. */
 static void place_root(kiln_program *p, kiln_stmt stmt) {
     const kiln_stmt_info s = p->stmt.data[stmt];
     const bool is_memory =

@@ -1,17 +1,17 @@
-/* skip: a sum is left as it is where its term is a product with a zero of a padding. The term of
+/* skip: a sum is left as it is if its term is a product with a zero of a padding. The term of
  *
  *     acc[i] = acc[i] + select(inside, x[..], 0)*w[..]
  *
- * is added only `if inside`. Each part of the condition is asked as far outside as nothing changes
- * it and the loop has nothing else to do: one test for a whole row of taps. Where only unrolled
- * loops change a part, partition and the emitter decide it and nothing is left of it.
+ * is added only `if inside`. Each part of the condition is tested as far outside as it does not
+ * change and the loop has no other statements: one test for a whole row of taps. A part that only
+ * unrolled loops change becomes constant in partition or the emitter and disappears.
  *
- * Products of zeros with infinities are not computed either: the sum then is what it would be
- * without padding. */
+ * Products of zeros with infinities are not computed either: the sum is then that without
+ * padding. */
 #include "compiler-core/ir/zeros.h"
 #include "compiler-core/lower/pass.h"
 
-/* What is added to the element that is stored; 0: something else happens. */
+/* The term that is added to the stored element; 0: the store does something else. */
 static kiln_expr term_of(const kiln_program *p, const kiln_stmt_info *store) {
     if (kiln_expr_get(p, store->value)->op != KILN_EXPR_ADD) return 0;
     for (uint32_t i = 0; i < 2; i++) {
@@ -25,7 +25,8 @@ static kiln_expr term_of(const kiln_program *p, const kiln_stmt_info *store) {
     return 0;
 }
 
-/* Lanes are answered by one mask at best, and data by none: such parts stay in the value. */
+/* Conditions on lanes need a mask at best, and conditions on data cannot be tested: such parts stay
+ * in the value. */
 static bool is_uniform(const kiln_program *p, kiln_stmt store, kiln_expr part) {
     if (kiln_lower_reads(p, part)) return false;
     for (kiln_stmt at = p->stmt.data[store].parent; at; at = p->stmt.data[at].parent) {
@@ -66,7 +67,8 @@ static kiln_expr hold(kiln_program *p, kiln_expr e, kiln_expr rebuilt, void *con
     return e == *(kiln_expr *)context ? kiln_expr_int(p, KILN_BOOL, 1) : rebuilt;
 }
 
-/* Guards the store with the parts of the condition that can be asked; its value knows them. */
+/* Guards the store with the parts of the condition that can be tested, and simplifies its value
+ * with them. */
 static void ask(kiln_program *p, kiln_stmt store, kiln_expr condition) {
     if (kiln_expr_get(p, condition)->op == KILN_EXPR_AND) {
         ask(p, store, kiln_expr_operand(p, condition, 0));

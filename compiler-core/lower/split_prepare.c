@@ -1,11 +1,12 @@
 /* split_prepare: root-level statements whose results depend on constants only (packing of weights,
- * folded scales) run once, in the prepare program; what they make for the rest becomes a PACKED
- * argument. */
+ * folded scales) run once, in the prepare program; those of their results that the rest reads
+ * become PACKED arguments. */
 #include "compiler-core/facts/loads.h"
 #include "compiler-core/facts/prepare.h"
 #include "compiler-core/lower/pass.h"
 
-/* Who touches which buffer: [0] the run program, [1] the prepare program; each [buffer count]. */
+/* The buffers that each program accesses: [0] the run program, [1] the prepare program; each
+ * [buffer count]. */
 typedef struct uses {
     bool *read[2], *written[2];
 } uses;

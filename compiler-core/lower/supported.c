@@ -1,5 +1,5 @@
-/* supported: what neither a later pass of the list nor the code generators behind it implement is
- * refused here, by name, so that none of them meets it. */
+/* supported: refuses, by name, what neither the passes behind it nor the code generators
+ * implement. */
 #include "compiler-core/ir/device.h"
 #include "compiler-core/lower/pass.h"
 

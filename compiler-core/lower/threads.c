@@ -1,5 +1,5 @@
-/* threads: where kernels get one thread, or threads by launches, parallel loops are ordinary loops,
- * free to be split and without a call in between. Preparation is always serial: it runs once. */
+/* threads: if kernels get one thread, or threads by launches, parallel loops are ordinary loops,
+ * which can be split and need no call. Preparation is always serial: it runs once. */
 #include "compiler-core/lower/pass.h"
 
 static void make_serial(kiln_program *p) {

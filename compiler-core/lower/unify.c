@@ -1,10 +1,10 @@
-/* unify: the thread nests of a launch become one. Each axis runs up to the longest of its loops;
- * what was a shorter nest, or no nest at all, stands under a condition that leaves out the threads
- * that it does not have. Barriers between the nests are in the one nest then.
+/* unify: the thread nests of a launch become one. Each axis runs up to the longest of its loops; a
+ * shorter nest, or a statement outside of nests, gets a condition that excludes the threads that it
+ * does not have. Barriers between the nests are then inside the one nest.
  *
- * A LOCAL or REGISTER temp that several nests touch is in each thread's own memory from here on, so
- * one thread alone must touch each of its elements: its index has to tell the thread, and in the
- * same way everywhere. */
+ * A LOCAL or REGISTER temp of several nests is in each thread's own memory from here on, so only
+ * one thread may access each of its elements: its index has to contain the thread's number, in the
+ * same way in every access. */
 #include "base/check.h"
 #include "compiler-core/facts/nest.h"
 #include "compiler-core/ir/device.h"

@@ -1,6 +1,6 @@
-/* unroll: nothing is copied here, since the emitter does that. Unrolled nests that would become too
- * long are made serial from the outside in; a program that is too long or too deep all the same is
- * refused. */
+/* unroll: decides which loops the emitter unrolls; nothing is copied here. Unrolled nests that
+ * would become too long are made serial from the outside in; a program that is still too long or
+ * too deep is refused. */
 #include "compiler-core/lower/pass.h"
 
 static void limit_tree(kiln_program *p, kiln_stmt stmt) {
@@ -12,12 +12,13 @@ static void limit_tree(kiln_program *p, kiln_stmt stmt) {
         limit_tree(p, p->stmt.data[stmt].child.data[i]);
 }
 
-/* The most loops around one statement that stay loops in the code. */
+/* The most loops around one statement that remain loops in the code. */
 static uint32_t depth_of(const kiln_program *p, kiln_stmt stmt) {
     const kiln_stmt_info *s = &p->stmt.data[stmt];
     uint32_t deepest = 0;
     for (uint32_t i = 0; i < s->child.count; i++) {
-        const uint32_t depth = depth_of(p, s->child.data[i]); /* KILN_MAX would ask twice */
+        const uint32_t depth = depth_of(p, s->child.data[i]); /* KILN_MAX would evaluate the call
+                                                               * twice */
         deepest = KILN_MAX(deepest, depth);
     }
     return deepest + (s->kind == KILN_STMT_FOR && s->loop_kind != KILN_LOOP_UNROLL);

@@ -1,20 +1,20 @@
-/* unswitch: a condition that does not change within a serial loop is asked once, before it: the
- * loop becomes two, one for each answer. Rows of a padded copy are then either copied or filled,
+/* unswitch: a condition that does not change within a serial loop is tested once, before it: the
+ * loop becomes two, one for each result. Rows of a padded copy are then either copied or filled,
  * and the condition on the row costs nothing per vector. */
 #include "base/check.h"
 #include "compiler-core/lower/pass.h"
 
 #define ITERATIONS_MIN 4 /* fewer are not worth two copies of the code */
-/* Copies of a loop for each of its conditions. One that follows from another's answer needs one;
- * those that have nothing to do with each other would double the copies each: four do, of more the
- * last ones stay in the loop. */
+/* Copies of a loop for each of its conditions. A condition that follows from another's result needs
+ * one; independent conditions would each double the copies: up to four do, any further ones stay in
+ * the loop. */
 #define COPIES_PER_CONDITION 4
 
 typedef struct search {
     kiln_program *p;
     kiln_stmt loop;
-    kiln_stmt
-        tried; /* a loop around it: what does not change there either is left as it is; or 0 */
+    kiln_stmt tried;     /* a loop around it: conditions that do not change there either are left as
+                          * they are;     or 0 */
     kiln_expr invariant; /* parts of one condition that do not change in the loop, joined by and; 0:
                             none found */
     uint64_t count;      /* conditions with such parts */
@@ -40,8 +40,8 @@ static kiln_expr invariant_parts(const search *s, kiln_expr e) {
     return moves && (!s->tried || varies(p, s->tried, e)) ? e : 0;
 }
 
-/* Operands come before what they are operands of, so the condition that stays is that of an outer
- * select: its answer takes the selects away that it does not choose. */
+/* Operands come before the expressions that use them, so the condition kept is that of an outer
+ * select: its result removes the selects that it does not choose. */
 static void consider_select(kiln_program *p, kiln_expr e, void *context) {
     search *s = context;
     kiln_expr invariant = invariant_parts(s, kiln_expr_operand(p, e, 0));
@@ -65,7 +65,7 @@ static void find_conditions(search *s, kiln_stmt stmt) {
 
 /* ---- the two loops --------------------------------------------------------------------------- */
 
-/* What is known in one of the two loops: whether all parts of `invariant` hold. */
+/* The condition's result in one of the two loops: whether all parts of `invariant` hold. */
 typedef struct answer {
     kiln_expr invariant;
     bool holds;
@@ -85,8 +85,8 @@ static bool has_all_parts(const kiln_program *p, kiln_expr whole, kiln_expr part
            has_all_parts(p, whole, kiln_expr_operand(p, parts, 1));
 }
 
-/* Wherever a part stands that holds, it is true; a condition that asks for all of the parts is
- * false where they do not hold together. */
+/* Replaces each part by true where they hold; where they do not all hold, replaces a condition that
+ * contains all parts by false. */
 static kiln_expr decide(kiln_program *p, kiln_expr e, kiln_expr rebuilt, void *context) {
     const answer *a = context;
     if (kiln_expr_get(p, e)->dtype != KILN_BOOL) return rebuilt;
@@ -98,7 +98,7 @@ static kiln_expr decide_in(kiln_program *p, kiln_expr e, void *context) {
     return kiln_expr_rewrite(p, e, KILN_USES_BOOL, decide, context);
 }
 
-/* if answer: the loop, with that answer put in. */
+/* if answer: the loop, simplified with that answer. */
 static kiln_stmt answered(kiln_program *p, kiln_stmt loop, kiln_expr invariant, bool holds) {
     answer a = {invariant, holds};
     kiln_stmt version = kiln_stmt_create(p, KILN_STMT_IF);
@@ -111,7 +111,7 @@ static kiln_stmt answered(kiln_program *p, kiln_stmt loop, kiln_expr invariant, 
 
 typedef struct budget {
     uint64_t stores; /* that copies may add to the program */
-    uint64_t copies; /* that may be made of the loop in hand */
+    uint64_t copies; /* that may be made of the current loop */
     kiln_stmt tried; /* as in search */
 } budget;
 
@@ -122,7 +122,7 @@ static void unswitch_children(kiln_program *p, kiln_stmt stmt, budget *b) {
         unswitch_tree(p, p->stmt.data[stmt].child.data[i], b);
 }
 
-/* Splits the loop as often as the budget allows, then what is in its copies. */
+/* Splits the loop as often as the budget allows, then the loops in its copies. */
 static void unswitch_loop(kiln_program *p, kiln_stmt loop, budget *b) {
     search s = {.p = p, .loop = loop, .tried = b->tried};
     uint64_t size = kiln_lower_size(p, loop);

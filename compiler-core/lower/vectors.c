@@ -1,12 +1,11 @@
-/* vectors: vectorized loops are cut to what one instruction or a few can do. Lanes come in whole
- * hardware vectors; what is left over becomes one vector of the next power of two with a condition
- * on the lane, which the emitter turns into a mask. Lanes that are combined into one element stay
+/* vectors: vectorized loops are cut to the lanes of one or a few instructions. Lanes come in whole
+ * hardware vectors; the remainder becomes one vector of the next power of two with a condition on
+ * the lane, which the emitter turns into a mask. Lanes that are combined into one element stay
  * together: adding whole vectors comes first. */
 #include "base/check.h"
 #include "compiler-core/lower/pass.h"
 
-#define LANES_AT_ONCE \
-    4u /* hardware vectors in one loop; unrolling beyond that is the schedule's business */
+#define LANES_AT_ONCE 4u /* hardware vectors in one loop; the schedule unrolls further */
 
 typedef struct body_use {
     const kiln_program *p;
@@ -51,8 +50,9 @@ static kiln_stmt make_vectors(kiln_program *p, kiln_stmt loop, int64_t first, in
     return kiln_stmt_for(p, outer, 0, count, unroll ? KILN_LOOP_UNROLL : KILN_LOOP_SERIAL, inner);
 }
 
-/* The rest of a loop, less than a vector. Lanes are added up to a power of two where nothing
- * depends on their number: elements of register buffers are counted, memory is masked. */
+/* The rest of a loop, less than a vector. Its lanes are padded to a power of two if nothing depends
+ * on their number: register buffers have a fixed number of elements, accesses to memory are
+ * masked. */
 static kiln_stmt make_rest(kiln_program *p, kiln_stmt loop, int64_t first, int64_t lanes,
                            bool registers) {
     const kiln_stmt_info s = p->stmt.data[loop];

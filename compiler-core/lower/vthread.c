@@ -1,18 +1,18 @@
-/* vthread: iterations of a virtual thread loop stand side by side in the body of one thread. Such
- * loops may stand around anything inside a launch, thread nests and serial loops with them; as no
+/* vthread: iterations of a virtual thread loop are executed together in the body of one thread.
+ * Such loops may be around anything inside a launch, including thread nests and serial loops; as no
  * iteration depends on another, they move inwards past all of it, to each store, and are unrolled
- * there. So what a thread keeps for all of its virtual threads is chosen by constants, and stays in
- * registers.
+ * there. So the temps that a thread keeps for all of its virtual threads have constant indices, and
+ * stay in registers.
  *
- * A temp that each iteration makes for itself becomes one with a dimension more, unless its
- * elements tell the iteration as they are, or all iterations make the same: then one makes it for
- * all.
+ * A temp that each iteration computes gets one more dimension, unless its indices contain the
+ * iteration already, or all iterations compute the same: then one computes it for all.
  *
- * For accelerator cores threads take turns by steps: the loop stands around as much as contains no
- * loop over several statements. So a step's copies and products of one thread come before those of
- * the next, and units have what another thread does to go on with. A temp of the core
- * that lasts for a thread's part of a step, or for a step where it is the same for all threads,
- * gets as many places in turn as there are threads: it is made while the one before is in use. */
+ * For accelerator cores threads take turns by steps: the loop is around the largest statements that
+ * contain no loop over several statements. So a step's copies and products of one thread come
+ * before those of the next, and a unit that waits in one thread can work for another. A temp of the
+ * core that lives for a thread's part of a step, or for a step if it is the same for all threads,
+ * gets as many slots in turn as there are threads: one is written while the one before is in
+ * use. */
 #include "base/check.h"
 #include "compiler-core/facts/loads.h"
 #include "compiler-core/ir/intrinsic.h"
@@ -29,8 +29,8 @@ typedef struct sinking {
     bool *own;      /* [buffer count] each iteration has its own */
     bool *depends;  /* [buffer count] of these: what it holds depends on the iteration */
     bool changed;
-    bool *in_turn; /* [buffers, and those that expansion may make] needs places in turn */
-    KILN_VEC(kiln_stmt) loop; /* over iterations, where they have moved to */
+    bool *in_turn;            /* [buffers, and those that expansion may make] needs slots in turn */
+    KILN_VEC(kiln_stmt) loop; /* the loops over iterations, at their new places */
 } sinking;
 
 /* ---- temps of one iteration ------------------------------------------------------------------ */
@@ -89,7 +89,7 @@ static kiln_status expand_temps(sinking *s, kiln_stmt loop) {
         s->changed = false;
         find_dependent(s, s->body, false);
     } while (s->changed);
-    const uint32_t count = s->count = p->buffer.count; /* expansion makes more */
+    const uint32_t count = s->count = p->buffer.count; /* expansion adds buffers */
     const kiln_owner owner = {s->var, s->extent};
     s->in_turn = KILN_ARENA_ARRAY(p->arena, bool, 2 * count);
     for (kiln_buffer b = 1; b < count; b++) s->in_turn[b] = s->own[b];
@@ -120,8 +120,8 @@ static bool stays_whole(const kiln_program *p, kiln_stmt stmt) {
            stays_whole(p, s->child.data[0]);
 }
 
-/* The loop around a statement that it does not move into; `condition`: what it met on its way; 0:
- * none. What does not ask for the iteration is the same in all of them. */
+/* Puts the loop around a statement that it does not move into; `condition`: collected on its way;
+ * 0: none. A statement that does not depend on the iteration gets no loop. */
 static void put_loop(sinking *s, kiln_stmt stmt, kiln_expr condition) {
     kiln_program *p = s->p;
     if (condition) {
@@ -137,7 +137,7 @@ static void put_loop(sinking *s, kiln_stmt stmt, kiln_expr condition) {
     kiln_vec_push_in(p->arena, &s->loop, loop);
 }
 
-/* A condition that asks for the iteration moves inwards with the loop, beside `condition`. */
+/* A condition that depends on the iteration moves inwards with the loop, joined to `condition`. */
 static kiln_expr move_condition(const sinking *s, kiln_stmt stmt, kiln_expr condition) {
     kiln_program *p = s->p;
     const kiln_stmt_info info = p->stmt.data[stmt];
@@ -178,7 +178,7 @@ static buffers no_buffers(const kiln_program *p) {
                      KILN_ARENA_ARRAY(p->arena, bool, p->buffer.count)};
 }
 
-/* Whether the statement may come before those that the buffers are of. */
+/* Whether the statement may move before those whose accesses are in the buffers. */
 static bool passes(kiln_program *p, kiln_stmt stmt, const buffers *before) {
     buffers own = no_buffers(p);
     find_buffers(p, stmt, &own);
@@ -206,8 +206,8 @@ static void put_around(sinking *s, const kiln_stmt *run, uint32_t count, kiln_ex
 
 static void sink_steps(sinking *s, kiln_stmt stmt, kiln_expr condition);
 
-/* The statements of a sequence: those without steps of their own as runs, in which what is the same
- * for all threads stands first. */
+/* The statements of a sequence: those without steps as runs, with the statements that are the same
+ * for all threads first. */
 static void sink_sequence(sinking *s, kiln_stmt sequence, kiln_expr condition) {
     kiln_program *p = s->p;
     const uint32_t count = p->stmt.data[sequence].child.count;
@@ -285,8 +285,8 @@ static void mark_stores(const sinking *s, kiln_stmt stmt) {
     for (uint32_t i = 0; i < info.child.count; i++) mark_stores(s, info.child.data[i]);
 }
 
-/* Stores say how many places their temps have in turn. What lasts longer than a thread's part of a
- * step has a part for each thread. */
+/* Stores say how many slots their temps have in turn. A temp that lives longer than a thread's part
+ * of a step has a part for each thread. */
 static void give_places(sinking *s) {
     const kiln_stmt *home = kiln_lower_homes(s->p, s->p->root);
     if (s->extent == 1 || s->extent > KILN_PIPELINE_STAGES_MAX) return;

@@ -1,4 +1,4 @@
-/* How operators touch their data, read off their tensor expressions. */
+/* How operators access their data, found in their tensor expressions. */
 #include <string.h>
 
 #include "base/check.h"
@@ -23,7 +23,7 @@ static kiln_access access_of(kiln_program *p, const kiln_block_info *block, kiln
         int64_t constant;
         if (index == block->index[at]) continue;
         if (!kiln_expr_as_int(p, index, &constant)) return KILN_ACCESS_INJECTIVE;
-        /* Reading 0 of an output dimension of one element is no broadcast. */
+        /* Index 0 along an output dimension of one element is no broadcast. */
         if (p->buffer.data[block->buffer].shape.dim[at] != 1) access = KILN_ACCESS_BROADCAST;
     }
     return access;
@@ -39,7 +39,7 @@ static void visit(kiln_program *p, kiln_expr load, void *context) {
     s->seen[buffer] = true;
 }
 
-/* What reading a temp means for what the temp was computed from. */
+/* The access to a temp's inputs, from the access to the temp and the temp's own. */
 static kiln_access through(kiln_access outer, kiln_access inner) {
     if (outer == KILN_ACCESS_REDUCTION && inner == KILN_ACCESS_REDUCTION)
         return KILN_ACCESS_COMPLEX;

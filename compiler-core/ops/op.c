@@ -1,4 +1,4 @@
-/* The operator table and what is done with any operator: inference, building, evaluation. */
+/* The operator table and functions for any operator: inference, building, evaluation. */
 #include "compiler-core/graph/op.h"
 
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 #include "compiler-core/ir/eval.h"
 #include "compiler-core/ops/rules.h"
 
-/* Of a model that brings no constants: less than a second. Points of merges and of interpolation
- * have hundreds of expressions, those of most operators five to fifteen. */
+/* For a model without constants: less than a second. Points of merges and of interpolation have
+ * hundreds of expressions, those of most operators five to fifteen. */
 #define EFFORT_POINTS 2e7
 #define EFFORT_EXPRS 2e8
 #define EFFORT_EXPRS_OF_BYTE 10.0
@@ -35,7 +35,7 @@ static const kiln_op_info op_table[] = {
 };
 _Static_assert(KILN_ARRAY_COUNT(op_table) == KILN_OP_COUNT, "one row per operator");
 
-/* What "alias" and "none" in ops.def stand for; never called. */
+/* The functions of "alias" and "none" in ops.def; never called. */
 void kiln_te_alias(kiln_te *context) { KILN_CHECK(context == NULL); }
 void kiln_te_loop(kiln_te *context) { KILN_CHECK(context == NULL); }
 kiln_expr kiln_element_none(kiln_te *context, const kiln_expr *x) {
@@ -114,7 +114,7 @@ static kiln_status check_operands(const kiln_graph *graph, const kiln_node_info 
     return KILN_OK;
 }
 
-/* The rule's result becomes the outputs' type, once its sizes are known to be sane. */
+/* The rule's result becomes the outputs' type, after a check of its sizes. */
 static kiln_status set_outputs(kiln_graph *graph, const kiln_node_info *node,
                                const kiln_infer *infer) {
     for (uint32_t i = 0; i < node->output_count; i++) {
@@ -202,7 +202,7 @@ static uint32_t count_exprs(const kiln_program *p, kiln_expr e, kiln_block block
     return count;
 }
 
-/* What interpreting takes; of a choice both sides count. Bytes are of its temporary buffers. */
+/* The effort of interpreting; of a select both sides count. Bytes are of its temporary buffers. */
 static kiln_effort effort_of(const kiln_program *p, kiln_arena *scratch) {
     kiln_effort effort = {0};
     kiln_block *seen = KILN_ARENA_ARRAY(scratch, kiln_block, p->expr.count);
@@ -225,7 +225,7 @@ static kiln_effort effort_of(const kiln_program *p, kiln_arena *scratch) {
     return effort;
 }
 
-/* Makes the results and computes them, unless that takes more than there is. */
+/* Makes the results and computes them, unless that exceeds the remaining effort. */
 static kiln_status interpret(const kiln_graph *graph, kiln_node node, const kiln_tensor *input,
                              kiln_effort *effort, kiln_arena *arena, kiln_tensor *output) {
     const kiln_node_info *info = &graph->node.data[node];
@@ -339,7 +339,7 @@ kiln_value kiln_value_awaits(const kiln_graph *graph, kiln_value value,
             kiln_vec_push(&evaluation->awaited, find_awaited(graph, v, evaluation));
         kiln_value input = evaluation->awaited.data[value];
         if (!input || !graph->value.data[input].data) return input;
-        evaluation->awaited.count = 0; /* the input was bound to data */
+        evaluation->awaited.count = 0; /* the input is bound to data */
     }
 }
 

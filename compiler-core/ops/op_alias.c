@@ -2,7 +2,8 @@
 
 #include "compiler-core/ops/rules.h"
 
-/* 0 keeps the input's dimension (unless allowzero), one -1 is what is left over. */
+/* 0 keeps the input's dimension (unless allowzero); one may be -1: it holds the remaining
+ * elements. */
 kiln_status kiln_rule_reshape(kiln_infer *infer) {
     const kiln_value_info *in = kiln_infer_input(infer, 0);
     uint32_t count = 0;

@@ -1,4 +1,4 @@
-/* Sums of products of bytes, with the zero points taken out of them. */
+/* Sums of products of bytes, with the zero points moved out of the sums. */
 #include "compiler-core/ops/rules.h"
 
 static kiln_expr weight(kiln_te *te, const void *context, const kiln_expr *i) {
@@ -14,7 +14,7 @@ static uint32_t summed_dims(kiln_te *te, const int *dim_of) {
     return summed;
 }
 
-/* The weights' sums times the zero point, which is known: once, when the weights are loaded. */
+/* The weights' sums times the constant zero point: computed once, when the weights are loaded. */
 static kiln_buffer times_zero(kiln_te *te, const kiln_te_bytes *bytes) {
     const kiln_shape shape = te->p->buffer.data[bytes->of_weights].shape;
     kiln_te_block block = kiln_te_temp_begin(te, "offset", KILN_I32, &shape);

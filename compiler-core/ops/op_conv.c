@@ -111,7 +111,7 @@ void kiln_te_conv(kiln_te *te) {
                                             kiln_te_in_shape(te, 1), &window));
     kiln_dtype wide = kiln_te_out_wide(te), in = kiln_te_in_dtype(te, 0);
     bool integer = te->node->op == KILN_OP_CONV_INTEGER, has_bias = !integer && kiln_te_has(te, 2);
-    /* What stands for zero. */
+    /* the element that means zero */
     kiln_expr fill =
         integer && kiln_te_has(te, 2) ? kiln_te_load_scalar(te, 2, in) : kiln_expr_zero(te->p, in);
     static const int channel[KILN_RANK_MAX] = {1, -1, -1, -1, -1, -1, -1, -1};

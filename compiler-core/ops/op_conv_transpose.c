@@ -60,11 +60,11 @@ kiln_status kiln_rule_conv_transpose(kiln_infer *infer) {
     return kiln_conv_check_bias(infer, 2, infer->shape[0].dim[1]);
 }
 
-/* How one spatial dimension is computed. Output o meets the input i and the element k of the kernel
- * where o + pad = stride * i + dilation * k.
+/* How one spatial dimension is computed. Output o uses input i and element k of the kernel if o +
+ * pad = stride * i + dilation * k.
  *
- * PHASES  Outputs of equal (o + pad) mod stride meet the same elements of the kernel, one of every
- *         stride, as in a dense convolution. The phase is an iterator of its own, so that products
+ * PHASES  Outputs of equal (o + pad) mod stride use the same elements of the kernel, one of every
+ *         stride, as in a dense convolution. The phase is a separate iterator, so that products
  *         with nothing are not computed.
  * ONE     The input is one element long, which meets k = o + pad.
  * ANY     All elements of the kernel are tried. */
@@ -110,8 +110,8 @@ static kiln_buffer pad_input(kiln_te *te, const dimension *dim, uint32_t rank) {
     return kiln_te_pad_window(te, &w, kiln_expr_zero(te->p, kiln_te_in_dtype(te, 0)));
 }
 
-/* Which element of the (padded) input and of the kernel `tap` means for output `o` of `phase`, and
- * whether they meet (`*valid` gets what must hold). */
+/* The element of the (padded) input and of the kernel that `tap` is for output `o` of `phase`;
+ * `*valid` gets the condition under which their product counts. */
 static void meet(kiln_te *te, const dimension *d, kiln_expr o, kiln_expr phase, kiln_expr tap,
                  kiln_expr *out_data, kiln_expr *out_kernel, kiln_expr *valid) {
     if (d->form == ONE) {
@@ -119,7 +119,7 @@ static void meet(kiln_te *te, const dimension *d, kiln_expr o, kiln_expr phase, 
         *out_kernel = kiln_index_affine(te, o, 1, d->pad);
         return;
     }
-    if (d->form == PHASES) { /* taps in the order of the input, which is against the kernel's */
+    if (d->form == PHASES) { /* taps in the order of the input, the reverse of the kernel's */
         int64_t whole = d->pad / d->stride;
         kiln_expr rest = kiln_index_affine(te, phase, 1, d->pad % d->stride);
         kiln_expr first = kiln_add(te, o, kiln_index_floordiv(te, rest, d->stride));
@@ -185,7 +185,7 @@ static kiln_buffer make_sums(kiln_te *te, const dimension *dim, uint32_t rank) {
 }
 
 /* data: [n][c_in][spatial..], weights: [c_in][c_out / group][kernel..]. The sums are kept phase by
- * phase; a second block puts the phases between each other, rounds, and adds the bias. */
+ * phase; a second block interleaves the phases, rounds, and adds the bias. */
 void kiln_te_conv_transpose(kiln_te *te) {
     kiln_sliding_window w;
     KILN_CHECK(!resolve_transpose(te->node, kiln_te_in_shape(te, 0), kiln_te_in_shape(te, 1), &w));

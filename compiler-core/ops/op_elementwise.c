@@ -104,7 +104,7 @@ static kiln_expr negative(kiln_te *te, kiln_expr x) {
     return kiln_less(te, x, kiln_te_const(te, x, 0));
 }
 
-/* x where it is not negative. */
+/* x if it is not negative, else `below`. */
 static kiln_expr or_below(kiln_te *te, kiln_expr x, kiln_expr below) {
     return kiln_select(te, negative(te, x), below, x);
 }
@@ -405,9 +405,9 @@ static bool changes(kiln_te *te, uint32_t input, double neutral) {
            kiln_dtype_load_f64(info->dtype, info->data, 0) != neutral;
 }
 
-/* round(x) + zero for an integer type of at most 16 bits, or some bits of it, saturated: x is cut
- * to what fits before it is rounded, so that the rest is exact in i32. A NaN becomes the zero
- * point. */
+/* round(x) + zero for an integer type of at most 16 bits, or some bits of it, saturated: x is
+ * clipped to the type's range before it is rounded, so that the rest is exact in i32. A NaN becomes
+ * the zero point. */
 static kiln_expr quantised_narrow(kiln_te *te, kiln_expr x, kiln_expr zero, kiln_dtype dtype) {
     int64_t least_integer, most_integer;
     kiln_quantize_range(te->node, dtype, &least_integer, &most_integer);

@@ -1,16 +1,16 @@
-/* Operators that whoever made the graph wrote down: the attribute `program` is the text of a tensor
- * expression (docs/reference/loop-text.md). Its inputs and constants, in order, are the node's
- * inputs, its outputs the node's outputs. */
+/* Operators defined in the graph itself: the attribute `program` is the text of a tensor expression
+ * (docs/reference/loop-text.md). Its inputs and constants, in order, are the node's inputs, its
+ * outputs the node's outputs. */
 #include "base/check.h"
 #include "compiler-core/ir/ir_text.h"
 #include "compiler-core/ops/rules.h"
 
-/* Constants of the program are inputs of the node: which of them are known, the graph says. */
+/* Constants of the program are inputs of the node: the graph says which of them are constant. */
 static bool is_input(const kiln_buffer_info *buffer) {
     return buffer->role == KILN_ROLE_INPUT || buffer->role == KILN_ROLE_CONSTANT;
 }
 
-/* What stands for a type of the program in the node. */
+/* The node's type for a type of the program. */
 static kiln_dtype dtype_of(const kiln_node_info *node, kiln_dtype dtype) {
     return kiln_dtype_is_float(dtype) && kiln_node_int(node, "wide") ? KILN_F64 : dtype;
 }
@@ -27,7 +27,7 @@ static kiln_status check_buffer(const kiln_buffer_info *b) {
     return KILN_OK;
 }
 
-/* It is a tensor expression, all that it computes is computed, and nothing says how. */
+/* It is a tensor expression that computes every output and has no schedule. */
 static kiln_status check_program(const kiln_program *p) {
     if (p->root) return KILN_ERROR(INVALID_ARGUMENT, "it has loops: they belong to a schedule");
     for (kiln_block b = 1; b < p->block.count; b++)
@@ -99,7 +99,7 @@ typedef struct copier {
     kiln_buffer *buffer; /* [from's buffers] the same of te->p; 0: a literal */
     uint32_t *input;     /* [from's buffers] of the node */
     kiln_var *var;       /* [from's variables] likewise */
-    kiln_expr *done;     /* [from's expressions] the copy, of the block that `done_in` says */
+    kiln_expr *done;     /* [from's expressions] the copy, made in block `done_in` */
     kiln_block *done_in; /* likewise; 0: of none yet */
     kiln_block block;    /* that is copied */
 } copier;

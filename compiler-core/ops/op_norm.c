@@ -1,4 +1,5 @@
-/* Softmax and normalisations: several reductions and what is computed from them, in one kernel. */
+/* Softmax and normalisations: several reductions and the results computed from them, in one
+ * kernel. */
 #include "base/check.h"
 #include "compiler-core/ops/rules.h"
 
@@ -125,7 +126,7 @@ typedef struct moments {
 /* The value at one element of a temp of the moments' shape. */
 typedef kiln_expr (*statistic)(kiln_te *te, const moments *m, kiln_expr from);
 
-/* Such a temp: computed once per row of what is reduced, not once per element. */
+/* Such a temp: computed once per reduced row, not once per element. */
 static kiln_te_reduced make_statistic(kiln_te *te, const char *suffix, const moments *m,
                                       kiln_te_reduced from, statistic value) {
     const kiln_buffer_info source = te->p->buffer.data[from.buffer];

@@ -28,7 +28,7 @@ kiln_status kiln_rule_reduce(kiln_infer *infer) {
     return st;
 }
 
-/* One kind of reduction: what is combined, and what is done with the result. */
+/* One kind of reduction: the combined value, and the function of the result. */
 typedef struct reduction {
     kiln_combiner combiner;
     kiln_expr (*before)(kiln_te *te, kiln_expr x);
@@ -204,7 +204,7 @@ kiln_status kiln_rule_cum_sum(kiln_infer *infer) {
     return st;
 }
 
-/* Each output combines what stands before it; quadratic. */
+/* Each output combines all elements before it; quadratic. */
 static void cumulate(kiln_te *te, kiln_combiner combiner) {
     const kiln_shape *shape = kiln_te_in_shape(te, 0);
     uint32_t mask = 0, axis = 0;

@@ -11,11 +11,11 @@ typedef struct resize_plan {
     int64_t in[KILN_RANK_MAX], out[KILN_RANK_MAX];
     double scale[KILN_RANK_MAX];
     double roi_begin[KILN_RANK_MAX], roi_end[KILN_RANK_MAX];
-    bool whole[KILN_RANK_MAX]; /* this dimension stays as it is */
+    bool whole[KILN_RANK_MAX]; /* this dimension is not resized */
 } resize_plan;
 
-/* The one scale of all resized dimensions that keeps their ratio: the smallest or the largest that
- * any of the sizes asks for; 0: each has its own. */
+/* The common scale of all resized dimensions that keeps their ratio: the smallest or the largest
+ * that any of the sizes needs; 0: each has its own. */
 static double common_scale(const kiln_node_info *node, const kiln_shape *shape) {
     uint32_t count = 0, axes_count = 0;
     const int64_t *sizes = kiln_node_ints(node, "sizes", &count),
@@ -91,7 +91,7 @@ static kiln_status resolve(const kiln_node_info *node, const kiln_shape *shape, 
     return KILN_OK;
 }
 
-/* How far the filter is stretched: making smaller without aliasing looks at all that falls into one
+/* How far the filter is stretched: antialiased shrinking uses all inputs that fall into one output
  * element. */
 static double filter_scale(const kiln_node_info *node, const resize_plan *plan, uint32_t d) {
     return kiln_node_int(node, "antialias") ? fmin(plan->scale[d], 1) : 1;
@@ -180,8 +180,8 @@ static kiln_expr round_position(kiln_te *te, kiln_expr x) {
     return kiln_unary(te, KILN_EXPR_CEIL, kiln_sub(te, x, f64(te, 0.5)));
 }
 
-/* The filter at distance `t` >= 0 from its centre. Unless it is stretched, it is known which piece
- * a tap lies in. */
+/* The filter at distance `t` >= 0 from its centre. Unless it is stretched, each tap lies in a known
+ * piece of the filter. */
 static kiln_expr filter_weight(kiln_te *te, kiln_expr t, bool inner, bool stretched) {
     kiln_expr zero = f64(te, 0), one = f64(te, 1);
     if (!kiln_str_is(kiln_node_text(te->node, "mode"), "cubic")) {

@@ -2,7 +2,7 @@
  *
  * GridSample: every output element is a weighted sum of input elements around a position that is
  * data. Of these elements, those outside are replaced by one inside (border, reflection) or count
- * as zero. Moving the position itself inside would be something else: cubic weights of elements
+ * as zero. Moving the position itself inside would give other results: cubic weights of elements
  * beyond the border are not zero. */
 #include "base/check.h"
 #include "compiler-core/ops/rules.h"
@@ -44,12 +44,12 @@ typedef struct side {
     bool nearest, cubic, zeros, border;
 } side;
 
-/* A position beyond low or high is folded back as often as it takes. */
+/* A position beyond low or high is reflected until it is inside. */
 static kiln_expr reflect(kiln_te *te, const side *s, kiln_expr x) {
     double range = s->high - s->low;
     kiln_expr zero = kiln_te_const(te, x, 0);
     if (range <= 0) return kiln_te_const(te, x, s->low);
-    /* Distance from `low` on a line that goes there and back. */
+    /* Distance from `low`; it is folded at `high` below. */
     kiln_expr away = kiln_unary(te, KILN_EXPR_ABS, kiln_sub(te, x, kiln_te_const(te, x, s->low)));
     kiln_expr turns =
         kiln_unary(te, KILN_EXPR_FLOOR, kiln_div(te, away, kiln_te_const(te, x, 2 * range)));
@@ -65,8 +65,8 @@ static kiln_expr clamp(kiln_te *te, kiln_expr x, double low, double high) {
 
 #define CUBIC_REACH 2 /* elements around a position that have a weight, to each side */
 
-/* From -1..1 to a position in elements. Where the border is repeated, farther outside is no
- * different, so that it is kept finite. */
+/* From -1..1 to a position in elements. If the border is repeated, positions far outside are
+ * clamped to keep them finite: the result is the same. */
 static kiln_expr position(kiln_te *te, const side *s, bool corners, kiln_expr coordinate) {
     double length = (double)s->extent;
     kiln_expr one = kiln_te_const(te, coordinate, 1), half = kiln_te_const(te, coordinate, 0.5);

@@ -1,10 +1,11 @@
-/* Scattering, seen from where the elements land: a block computes each element of its output once,
- * so every output element looks for the updates that name it. Indices out of range name no element.
+/* Scattering, computed per output element: a block computes each element of its output once, so
+ * every output element searches the updates for those that name it. Indices out of range name no
+ * element.
  *
- * Each element asks all updates. For the last of many, the updates are put in the order of what
- * they name, and each element finds its own by bisection: (n + m log m) log m steps. Updates are
- * combined one after the other, as floats round; how many an element has depends on data, and no
- * block reduces over such a range, so all of them are asked there. */
+ * Each element compares all updates. To find the last of many, the updates are sorted by the
+ * element that they name, and each element finds its own by bisection: (n + m log m) log m steps.
+ * Updates are combined one after the other, as floats round; their number for an element depends on
+ * data, and no block reduces over such a range, so all of them are compared there. */
 #include "base/check.h"
 #include "compiler-core/ops/rules.h"
 
@@ -13,7 +14,7 @@ typedef struct reduction_row {
     kiln_combiner combiner;
 } reduction_row;
 
-/* "none": the last update wins; positions are compared, whose combiner is the maximum. */
+/* "none": the last update wins: the maximum of the positions. */
 static const reduction_row reduction_table[] = {
     {"none", KILN_COMBINE_NONE}, {"add", KILN_COMBINE_SUM}, {"mul", KILN_COMBINE_PROD},
     {"max", KILN_COMBINE_MAX},   {"min", KILN_COMBINE_MIN},
@@ -47,7 +48,7 @@ static kiln_status start(kiln_infer *infer) {
                : KILN_ERROR(UNIMPLEMENTED, "attribute reduction: %s of truth values", row->name);
 }
 
-/* An index as it is meant: negative ones count from the end. */
+/* Resolves an index: negative ones count from the end. */
 static kiln_expr meant_index(kiln_te *te, kiln_expr value, int64_t extent) {
     kiln_expr i = kiln_expr_cast(te->p, KILN_INDEX_DTYPE, value);
     return kiln_select(te, kiln_less(te, i, kiln_index(te, 0)), kiln_index_affine(te, i, 1, extent),
@@ -59,12 +60,13 @@ static kiln_expr meant_index(kiln_te *te, kiln_expr value, int64_t extent) {
 #define ASK_ELEMENT 0.4
 #define ASK_ROW 3
 
-/* What one operator knows of its updates. */
+/* One operator's updates. */
 typedef struct scatter {
-    kiln_te_order order; /* of the updates by what they name; `wanted`: candidates of an element */
-    double ask;          /* comparisons on all lanes that asking one candidate takes as long as */
-    uint32_t named_rank; /* dimensions of the data, the first ones, that indices name */
-    /* What update `r` names beside element `i`: the number of an element, or none's. */
+    kiln_te_order order; /* of the updates by named element; `wanted`: candidates of one */
+    double ask;          /* time of testing one candidate, in comparisons on all lanes */
+    uint32_t named_rank; /* the number of the data's first dimensions that indices name */
+    /* The number of the element that update `r` names along `i`'s line, or a number of no
+     * element. */
     kiln_expr (*target)(kiln_te *te, const kiln_expr *i, kiln_expr r);
     kiln_expr (*number)(kiln_te *te, const kiln_expr *i); /* of element `i` */
     /* Whether update number `r` lands on element `i`. */
@@ -73,7 +75,7 @@ typedef struct scatter {
     kiln_expr (*value)(kiln_te *te, const kiln_expr *i, kiln_expr r);
 } scatter;
 
-/* Number of the last update of each element, or -1, by asking all. */
+/* Number of the last update of each element, or -1, by testing all. */
 static kiln_buffer ask_all(kiln_te *te, const scatter *s) {
     kiln_te_block find = kiln_te_temp_begin(te, "last", KILN_INDEX_DTYPE, kiln_te_in_shape(te, 0));
     kiln_expr r = kiln_te_block_axis(te, &find, "r", s->order.wanted, true);
@@ -82,7 +84,7 @@ static kiln_buffer ask_all(kiln_te *te, const scatter *s) {
     return find.to;
 }
 
-/* The update that has `place` in the order of its line; it is written into the index `line`. */
+/* The update at `place` in the order of its line; the index `line` gets it. */
 static kiln_expr pick(kiln_te *te, const kiln_te_order *order, kiln_buffer position,
                       kiln_expr *line, kiln_expr place) {
     line[order->axis] = kiln_index_clamp(te, place, order->wanted);
@@ -100,7 +102,7 @@ static kiln_buffer search(kiln_te *te, const scatter *s, const kiln_shape *named
     kiln_expr own = s->number(te, block.i), taken = kiln_index(te, 0), line[KILN_RANK_MAX] = {0};
     for (uint32_t d = 0; d < order.shape.rank; d++)
         if (d != order.axis) line[d] = kiln_index_clamp(te, block.i[d], order.shape.dim[d]);
-    /* Beyond the end, places are those of the last update, as `pick` reads them. */
+    /* Beyond the end, `pick` reads the last update. */
     int64_t step = 1;
     while (2 * step <= order.wanted) step *= 2;
     for (; step > 0; step /= 2) {
@@ -114,7 +116,7 @@ static kiln_buffer search(kiln_te *te, const scatter *s, const kiln_shape *named
     return block.to;
 }
 
-/* Whether fewer steps are counted that way. */
+/* Whether bisection takes fewer steps. */
 static bool is_searched_sooner(const kiln_te *te, const scatter *s, const kiln_shape *named) {
     const int64_t count = s->order.wanted;
     if (count < 2) return false;

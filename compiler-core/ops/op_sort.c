@@ -1,10 +1,10 @@
 /* Order: the largest or smallest elements along a dimension.
  *
- * Of few elements each counts those that stand before it, which gives its place without a sort;
- * quadratic, but on all lanes. Many are merged: elements are runs of one; of two runs one is made,
- * of which no more is kept than is wanted. Each element of the result finds by bisection how many
- * of those before it come from the first run: n log^2 k in all. The first run has the earlier
- * elements, so the earlier of equals stays the earlier. NaNs stand anywhere. */
+ * If there are few elements, each counts those that come before it, which gives its place without a
+ * sort; quadratic, but on all lanes. Many are merged: each element starts as a run of one; two runs
+ * become one, which keeps no more elements than wanted. Each element of the result finds by
+ * bisection how many of those before it come from the first run: n log^2 k in all. The first run
+ * has the earlier elements, so equal elements keep their order. NaNs may be anywhere. */
 #include "base/check.h"
 #include "compiler-core/ops/rules.h"
 
@@ -38,7 +38,7 @@ kiln_status kiln_rule_top_k(kiln_infer *infer) {
 typedef struct runs {
     const kiln_te_order *order;
     int64_t count, run;   /* elements in all runs; of each, the last one may have fewer */
-    kiln_buffer position; /* where each stands in the dimension; 0: in order of that */
+    kiln_buffer position; /* each element's position in the dimension; 0: in order */
 } runs;
 
 static kiln_shape with_extent(const kiln_te_order *o, int64_t extent) {
@@ -47,7 +47,7 @@ static kiln_shape with_extent(const kiln_te_order *o, int64_t extent) {
     return shape;
 }
 
-/* Element `at` of a buffer with the order's dimensions, beside the block's own indices. */
+/* Element `at` of a buffer with the order's dimensions; other indices are the block's. */
 static kiln_expr read_moved(kiln_te *te, const kiln_te_order *o, const kiln_te_block *block,
                             kiln_buffer buffer, kiln_expr at) {
     kiln_expr index[KILN_RANK_MAX] = {0};
@@ -80,7 +80,7 @@ static kiln_buffer places(kiln_te *te, const kiln_te_order *o) {
     return block.to;
 }
 
-/* Which elements have the places that are wanted. */
+/* The elements that have the wanted places. */
 static kiln_buffer count_places(kiln_te *te, const kiln_te_order *o) {
     const kiln_shape shape = with_extent(o, o->wanted);
     kiln_buffer place = places(te, o);
@@ -93,7 +93,7 @@ static kiln_buffer count_places(kiln_te *te, const kiln_te_order *o) {
 
 /* ---- merging --------------------------------------------------------------------------------- */
 
-/* Where element `at` of the runs stands in the dimension. */
+/* Position of element `at` of the runs in the dimension. */
 static kiln_expr origin(kiln_te *te, const runs *u, const kiln_te_block *block, kiln_expr at) {
     at = kiln_index_clamp(te, at, u->count);
     if (!u->position) return at;
@@ -101,16 +101,16 @@ static kiln_expr origin(kiln_te *te, const runs *u, const kiln_te_block *block, 
                             u->order->shape.dim[u->order->axis]);
 }
 
-/* Whether element `b`, of the second run, stands before `a` of the first. */
+/* Whether element `b`, of the second run, comes before `a` of the first. */
 static kiln_expr overtakes(kiln_te *te, const runs *u, const kiln_te_block *block, kiln_expr b,
                            kiln_expr a) {
     return stands_before(te, u->order, value_at(te, u->order, block, origin(te, u, block, b)),
                          value_at(te, u->order, block, origin(te, u, block, a)));
 }
 
-/* The element of the runs that the block's own becomes, where runs of `kept` elements are made. Of
- * two runs, that begin at `first` and `second`, it has `t` elements before it, `taken` of the first
- * one. */
+/* The element of the runs that the block writes when runs of `kept` elements are made. Of two runs
+ * that begin at `first` and `second` it has `t` elements before it, `taken` of them in the
+ * first. */
 static kiln_expr merged(kiln_te *te, const runs *u, const kiln_te_block *block, int64_t kept) {
     kiln_expr d = block->i[u->order->axis], zero = kiln_index(te, 0), run = kiln_index(te, u->run);
     kiln_expr pair = kiln_index_floordiv(te, d, kept);

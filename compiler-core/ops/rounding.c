@@ -58,9 +58,9 @@ static bool enlarges_nothing(kiln_op op) {
     return kiln_op_is_alias(op) && op != KILN_OP_BIT_CAST;
 }
 
-/* What is known of a value. */
+/* The analysis's result for a value. */
 typedef struct knowledge {
-    bool rounded; /* depends on an operator of the table, on whatever way */
+    bool rounded; /* depends on an operator of the table, directly or not */
     kiln_rounding own;
 } knowledge;
 

@@ -156,7 +156,7 @@ kiln_expr kiln_te_load(kiln_te *te, uint32_t input, const kiln_expr *index) {
                      kiln_te_load_raw(te, input, index));
 }
 
-/* Whether an iterator takes one value only: then it is as good an index as 0, and keeps the access
+/* Whether an iterator takes one value only: then it can replace index 0, and keeps the access
  * plain. */
 static bool is_single(const kiln_te *te, kiln_expr i) {
     const kiln_expr_node *node = kiln_expr_get(te->p, i);

@@ -7,10 +7,10 @@ typedef struct narrower {
     kiln_graph *graph;
     kiln_dtype dtype;
     uint32_t values, nodes;   /* before any was added */
-    bool *wanted;             /* [values] may be halves, as far as those that read it go */
+    bool *wanted;             /* [values] may be halves for all its readers */
     bool *leaves;             /* [values] read by another kernel than the one that computes it */
-    kiln_value *narrow;       /* [values] itself in halves; 0: there is none */
-    kiln_value *wide;         /* [values] that widened again, in the kernel `wide_in` */
+    kiln_value *narrow;       /* [values] the value in halves; 0: none */
+    kiln_value *wide;         /* [values] the halves widened again, in the kernel `wide_in` */
     uint32_t *wide_in;        /* [values] */
     uint32_t *before, *after; /* [nodes] casts at its place, linked by `next`; 0: none */
     KILN_VEC(kiln_node) next; /* [casts] */
@@ -22,7 +22,7 @@ static bool is_kernel(kiln_op op) {
     return op != KILN_OP_NONE && !kiln_op_is_alias(op) && !kiln_op_is_loop(op);
 }
 
-/* The same for nodes of one kernel. */
+/* Equal for nodes of one kernel. */
 static uint32_t kernel_of(const kiln_graph *graph, kiln_node n) {
     const uint32_t group = graph->node.data[n].group;
     return group ? group : n;
@@ -72,7 +72,7 @@ static kiln_status add_cast(narrower *w, kiln_value from, kiln_dtype to, kiln_no
     return kiln_node_infer(g, cast);
 }
 
-/* Whether all that the node reads is there in halves, and all that it gives may be. */
+/* Whether all of the node's inputs exist in halves, and all of its outputs may be halves. */
 static bool moves_halves(const narrower *w, kiln_node n, const uint32_t *size) {
     const kiln_node_info *node = &w->graph->node.data[n];
     if (!kiln_op_keeps_elements(node->op) || size[kernel_of(w->graph, n)] > 1) return false;
@@ -118,7 +118,7 @@ static void put_list(const narrower *w, kiln_node cast, kiln_node *order, kiln_n
     for (; cast; cast = w->next.data[cast - w->nodes]) order[(*count)++] = cast;
 }
 
-/* Nodes stand in execution order: casts go to their places. */
+/* Nodes are in execution order: moves casts to their places. */
 static void put_in_order(narrower *w, kiln_arena *scratch) {
     kiln_node *order = KILN_ARENA_ARRAY(scratch, kiln_node, w->graph->node.count), count = 1;
     for (kiln_node n = 1; n < w->nodes; n++) {

@@ -1,11 +1,11 @@
-/* Constant folding and the removal of what does nothing. */
+/* Constant folding, and the removal of nodes that change nothing. */
 #include "base/check.h"
 #include "compiler-core/graph/op.h"
 #include "compiler-core/ops/rules.h"
 #include "compiler-core/passes/rewrite.h"
 
-/* A node is folded when that cannot make the module much larger: its results take at most this, or
- * no more than its inputs did. */
+/* A node is folded when that cannot make the module much larger: its results have at most these
+ * bytes, or no more than its inputs. */
 #define FOLD_BYTES_MAX ((size_t)16 << 20)
 
 static size_t value_bytes(const kiln_graph *graph, kiln_value value) {
@@ -33,7 +33,7 @@ static kiln_status fold_node(kiln_graph *graph, kiln_node n, kiln_effort *effort
         if (node.input[i]) input[i] = kiln_value_tensor(graph, node.input[i]);
     kiln_status st = kiln_node_eval(graph, n, input, effort, graph->arena, output);
     if (st && kiln_status_code(st) == KILN_RESOURCE_EXHAUSTED) {
-        kiln_status_free(st); /* too much for now: it is computed at run time */
+        kiln_status_free(st); /* too much work here: it is computed at run time */
         st = KILN_OK;
     } else if (!st) {
         kiln_graph_remove_node(graph, n);
@@ -51,7 +51,7 @@ static bool is_read(const kiln_node_info *node, const uint32_t *uses) {
     return read;
 }
 
-/* Results that nobody reads are left to kiln_pass_remove_dead: they may be as large as weights. */
+/* Results without readers are left to kiln_pass_remove_dead: they may be as large as weights. */
 kiln_status kiln_pass_fold_constants(kiln_graph *graph) {
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
@@ -77,7 +77,7 @@ static bool moves_nothing(const kiln_node_info *node) {
     return perm != NULL;
 }
 
-/* The value that a node passes on unchanged; 0: it does something. */
+/* The input that a node returns unchanged; 0: none. */
 static kiln_value passes_on(const kiln_graph *graph, kiln_node n) {
     const kiln_node_info *node = &graph->node.data[n];
     if (node->op == KILN_OP_NONE) return 0;
@@ -106,7 +106,7 @@ kiln_status kiln_pass_remove_identity(kiln_graph *graph) {
     return KILN_OK;
 }
 
-/* A result that nobody reads need not be computed. */
+/* A result without readers need not be computed. */
 static void drop_output(kiln_graph *graph, kiln_node node, uint32_t index) {
     graph->value.data[graph->node.data[node].output[index]].producer = 0;
     graph->node.data[node].output[index] = 0;

@@ -1,12 +1,11 @@
-/* Fusion: which nodes share a kernel. Decided from access patterns alone (ops/classify.c), never by
- * name.
+/* Fusion: puts nodes into kernels, by access patterns only (ops/classify.c), never by name.
  *
  * Nodes are visited in execution order. A node without a reduction joins the group that computes
- * one of its operands when nobody else reads that group's result: so there is never a path out of a
- * group and back into it. Into a group with a reduction only elementwise and broadcasting nodes are
- * taken, which compute on the reduction's result where it is; chains of movement and arithmetic
- * without any reduction merge freely. A result that is read several times joins its readers as soon
- * as they are one group: x * sigmoid(x), or the chain that exporters write for GELU. */
+ * one of its operands if that group's result has no other reader: so there is never a path out of a
+ * group and back into it. A group with a reduction takes only elementwise and broadcasting nodes,
+ * which compute on the reduction's result in place; chains of movement and arithmetic without any
+ * reduction merge freely. A result with several readers joins them as soon as they are one group: x
+ * * sigmoid(x), or the chain that exporters write for GELU. */
 #include "base/check.h"
 #include "base/manifest.h"
 #include "compiler-core/graph/loops.h"
@@ -37,12 +36,12 @@ static bool is_kernel(const kiln_graph *graph, kiln_node n) {
     return op != KILN_OP_NONE && !kiln_op_is_alias(op) && !kiln_op_is_loop(op);
 }
 
-/* A kernel is inside of a loop or outside of it. */
+/* A kernel is either inside of a loop or outside of it. */
 static bool in_one_body(const fusion *f, kiln_node a, kiln_node b) {
     return f->loops.of[a] == f->loops.of[b];
 }
 
-/* Same elements, so that a result can be computed on where it lies. */
+/* Same elements, so that a result can be computed on in place. */
 static bool same_shape(const kiln_graph *graph, kiln_value a, kiln_value b) {
     return kiln_shape_equal(&graph->value.data[a].shape, &graph->value.data[b].shape);
 }
@@ -87,8 +86,8 @@ static bool reads_elements_alone(const fusion *f, kiln_value value, uint32_t gro
     return found == f->uses[value];
 }
 
-/* Whether `group`, whose result is like `result`, may follow the producer of `value`, which several
- * of its nodes read. Nobody else reads what the producer's group computes, so no path leaves it and
+/* Whether `group`, whose result is like `result`, may join behind the producer of `value`, which
+ * several of its nodes read. The producer's group has no other readers, so no path leaves it and
  * comes back. */
 static bool may_follow(const fusion *f, kiln_value value, uint32_t group, kiln_value result) {
     kiln_node producer = value ? f->graph->value.data[value].producer : 0;
@@ -126,7 +125,8 @@ static void move_group(fusion *f, uint32_t from, uint32_t to) {
     f->values[to] += f->values[from];
 }
 
-/* Where the group that ends with `n` now has all readers of what its nodes read, it follows that.
+/* If the group that ends with `n` now has all readers of a value that its nodes read, it joins
+ * behind that value's producer.
  */
 static void follow_producers(fusion *f, kiln_node n) {
     uint32_t group = f->graph->node.data[n].group;
@@ -158,8 +158,8 @@ static void join_operands(fusion *f, kiln_node n) {
     uint32_t group = choose_group(f, n, &class);
     if (!group) return;
     move_group(f, n, group);
-    /* Other operands that only this node reads, computed without a reduction, come along. They may
-     * read what the group reads but never its result, which nobody but `n` reads. */
+    /* Other operands that only this node reads, computed without a reduction, join as well. They
+     * may read the group's inputs but never its result, which only `n` reads. */
     for (uint32_t i = 0; i < node->input_count; i++) {
         kiln_value value = node->input[i];
         kiln_node producer = value ? f->graph->value.data[value].producer : 0;
@@ -182,10 +182,10 @@ static void fuse_node(fusion *f, kiln_node n) {
     if (f->graph->node.data[n].output_count == 1) follow_producers(f, n);
 }
 
-/* ---- what lies between kernels ----------------------------------------------------------------
+/* ---- values between kernels ----------------------------------------------------------------
  */
 
-/* Whether the node makes wider elements of those of its first input, of nothing else but constants.
+/* Whether the node computes wider elements from those of its first input and constants only.
  */
 static bool widens(const kiln_graph *graph, const kiln_node_info *node) {
     if (node->output_count != 1 || !node->input_count || !node->input[0]) return false;
@@ -201,7 +201,7 @@ static kiln_node only_reader(const fusion *f, kiln_value value, const kiln_node 
     return f->uses[value] == 1 ? reader[value] : 0;
 }
 
-/* Whether the node computes element by element, of nothing but constants beside its input `value`.
+/* Whether the node computes element by element from its input `value` and constants only.
  */
 static bool maps(const kiln_graph *graph, kiln_node n, kiln_value value) {
     const kiln_node_info *node = &graph->node.data[n];
@@ -216,7 +216,8 @@ static bool maps(const kiln_graph *graph, kiln_node n, kiln_value value) {
     return same_shape(graph, value, node->output[0]);
 }
 
-/* The last node of the group behind `n`, which widens: what follows it there maps its elements. */
+/* The last node of the group that ends behind `n`, which widens: the nodes after `n` map its
+ * elements. */
 static kiln_node last_behind(const fusion *f, kiln_node n, const kiln_node *reader) {
     const kiln_graph *graph = f->graph;
     for (;;) {
@@ -229,8 +230,9 @@ static kiln_node last_behind(const fusion *f, kiln_node n, const kiln_node *read
     }
 }
 
-/* The group that may take `n` to `last`, which end their own group with wider elements than they
- * read there: that of their only reader, if that computes element by element on them. 0: none. */
+/* The group that may take over `n` to `last`, the end of a group, whose results are wider than
+ * their inputs: the group of their only reader, if that computes element by element on them. 0:
+ * none. */
 static uint32_t group_after(const fusion *f, kiln_node n, kiln_node last, const kiln_node *reader) {
     const kiln_node_info *node = &f->graph->node.data[n];
     const kiln_value in = node->input[0], out = f->graph->node.data[last].output[0];
@@ -254,7 +256,7 @@ static uint32_t group_after(const fusion *f, kiln_node n, kiln_node last, const 
                : 0;
 }
 
-/* `n` to `last` become nodes of the group, if it has room for them. */
+/* Moves `n` to `last` into the group, if it has room for them. */
 static void move_behind(fusion *f, kiln_node n, kiln_node last, const kiln_node *reader,
                         uint32_t group) {
     kiln_graph *graph = f->graph;
@@ -274,8 +276,8 @@ static void move_behind(fusion *f, kiln_node n, kiln_node last, const kiln_node 
     }
 }
 
-/* Widening conversions at the end of a group, with what maps their elements there, go to the group
- * that reads them: what lies in memory between the two is narrow. */
+/* Widening conversions at the end of a group, with the nodes that map their elements there, move to
+ * the group that reads them: so the value in memory between the two is narrow. */
 static void pass_narrow(fusion *f, kiln_arena *scratch) {
     kiln_graph *graph = f->graph;
     kiln_node *reader = KILN_ARENA_ARRAY(scratch, kiln_node, graph->value.count);

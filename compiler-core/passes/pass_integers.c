@@ -1,14 +1,14 @@
 /* Requantisation by powers of two, in integers: a shift that rounds, and bounds, in place of a
- * float product, a rounding and a saturation. What makes it so are floats that are integers times a
- * power of two, exactly, as far as they are not cut off anyway; see
+ * float product, a rounding and a saturation. It works on floats that are exactly integers times a
+ * power of two, at least within the bounds of a later clip; see
  * docs/decisions/0131-requantisation-by-shifts.md.
  *
  *     quantize_linear((f32(sums) * 2^-s + 2^-(s+1)), 1)  =  i8(clip((sums + 2^(s-1)) >> s, -128,
  * 127))
  *
- * Halves round up on the right. On the left they would go to the even neighbour, but there are
- * none: the sum in parentheses is an odd multiple of 2^-(s+1). A requantisation that may meet
- * halves stays in floats. */
+ * Halves round up on the right. On the left they would round to the even neighbour, but there are
+ * none: the sum in parentheses is an odd multiple of 2^-(s+1). A requantisation in which halves may
+ * occur stays in floats. */
 #include <math.h>
 
 #include "base/check.h"
@@ -16,11 +16,11 @@
 #include "compiler-core/ops/rules.h"
 #include "compiler-core/passes/rewrite.h"
 
-#define DEPTH_MAX 24     /* operators between a quantisation and what it is made of */
+#define DEPTH_MAX 24     /* operators between a quantisation and its integers */
 #define SHIFT_MAX 30     /* bits */
 #define MANTISSA_BITS 24 /* of f32 */
-/* Integers of more bits than these are looked at up to their largest of so many; beyond it the
- * result has to be cut off. The first that is right is taken. */
+/* Integers of more bits than these are checked up to the largest of so many bits; beyond it the
+ * result has to be clipped. The first limit that works is taken. */
 #define LIMIT_BITS_MOST 24
 #define LIMIT_BITS_LEAST 20
 
@@ -33,9 +33,9 @@ typedef struct rewriter {
     uint32_t values;           /* before any was added */
     range *known;              /* [values] of integers; low above high: not looked at yet */
     const uint32_t *uses;      /* [values] */
-    KILN_VEC(kiln_node) order; /* of all nodes, once it is known; [0] unused */
+    KILN_VEC(kiln_node) order; /* of all nodes, once determined; [0] unused */
     kiln_node root;
-    bool apply;   /* nodes are added; otherwise it is only found out whether they could be */
+    bool apply;   /* adds nodes; otherwise only checks whether they could be added */
     double limit; /* of wide integers */
     kiln_status st;
 } rewriter;
@@ -44,12 +44,12 @@ typedef struct rewriter {
 typedef struct number {
     kiln_value ints, bias, addend; /* i32; 0: none, or not applied */
     int64_t plus;
-    int64_t low, high; /* of the sum of all four, whatever the inputs are */
-    int64_t size;      /* of their magnitudes: no order of adding them leaves i32 */
+    int64_t low, high; /* of the sum of all four, for any inputs */
+    int64_t size;      /* of their magnitudes: no order of adding them overflows i32 */
     int exponent;
     double fraction; /* at least 0, less than 2^-exponent */
     double least, most;
-    /* Before it is cut, in the same unit: while wide integers are within the limit, it lies in
+    /* Before clipping, in the same unit: while wide integers are within the limit, it lies in
      * [from, to]; with one at the limit or beyond, it is at least `above` or at most `below`.
      * Infinite: no integer is so wide. */
     double from, to, above, below;
@@ -145,7 +145,7 @@ static kiln_value add_bias(rewriter *r, kiln_value bias, int64_t plus) {
     return add_constant(r, &sum);
 }
 
-/* All that is to be added is added: `ints` alone remain. */
+/* Emits the pending additions: only `ints` remain. */
 static void settle(rewriter *r, number *n) {
     if (r->apply && !r->st) {
         if (n->bias)
@@ -254,7 +254,7 @@ static range range_of(rewriter *r, kiln_value value, int depth) {
 
 static double unit_of(const number *n) { return ldexp(1, -n->exponent); }
 
-/* Whether f32 has each of its values within the limits, and i32 all of its integers. */
+/* Whether f32 holds each of its values within the limits exactly, and i32 all of its integers. */
 static bool is_exact(const number *n) {
     double grain = unit_of(n);
     for (int i = 0; fmod(n->fraction, grain) != 0; i++) {
@@ -271,8 +271,8 @@ static double cut(double x, double least, double most) {
     return KILN_MIN(KILN_MAX(x, least), most);
 }
 
-/* Cut to `least` and `most`, on top of what it is cut to. Values off its grid are not known to be
- * exact behind the next operator. */
+/* Clips it to `least` and `most` in addition to its bounds. Values off its grid are not known to be
+ * exact after the next operator. */
 static bool cut_number(number *n, double least, double most) {
     const double unit = unit_of(n);
     if (isnan(least) || isnan(most) || least > most ||
@@ -283,7 +283,7 @@ static bool cut_number(number *n, double least, double most) {
     return true;
 }
 
-/* What is beyond the bounds is on them, so that integers which are wide need not be looked at. */
+/* Values beyond the bounds are clipped to them, so that wide integers need not be checked. */
 static void forget_beyond(number *n) {
     n->from = cut(n->from, n->least, n->most);
     n->to = cut(n->to, n->least, n->most);
@@ -291,7 +291,7 @@ static void forget_beyond(number *n) {
     if (n->below <= n->least) n->below = -INFINITY;
 }
 
-/* `ints` are cut, where the bounds are multiples of its unit. */
+/* Clips `ints`, if the bounds are multiples of its unit. */
 static bool apply_cut(rewriter *r, number *n) {
     if (!isfinite(n->least) && !isfinite(n->most)) return true;
     const double least = ldexp(n->least, n->exponent), most = ldexp(n->most, n->exponent);
@@ -325,7 +325,7 @@ static void scale(number *n, int exponent) {
     n->exponent -= exponent;
 }
 
-/* All of it, bounds included, is moved; a part of a unit goes to the fraction. */
+/* Shifts all of it, bounds included; a fraction of a unit is added to `fraction`. */
 static bool add_number(number *n, double x) {
     const double unit = unit_of(n), sum = n->fraction + x, whole = floor(sum / unit);
     if (sum - x != n->fraction || !(fabs(whole) < INT32_MAX)) return false;
@@ -339,7 +339,7 @@ static bool add_number(number *n, double x) {
     return true;
 }
 
-/* Constants of channels, which become a bias. */
+/* Adds constants of channels, which become a bias. */
 static bool add_channels(rewriter *r, number *n, const kiln_value_info *constant) {
     const double unit = unit_of(n);
     double low = INFINITY, high = -INFINITY;
@@ -364,7 +364,7 @@ static bool add_channels(rewriter *r, number *n, const kiln_value_info *constant
     return true;
 }
 
-/* In units of 2^-exponent, which are smaller. */
+/* Rescales it to the smaller unit 2^-exponent. */
 static bool refine(rewriter *r, number *n, int exponent) {
     const int by = exponent - n->exponent;
     if (by == 0) return true;
@@ -378,7 +378,7 @@ static bool refine(rewriter *r, number *n, int exponent) {
     return true;
 }
 
-/* Of two numbers that are computed; at most one has integers that are wide. */
+/* Adds two computed numbers; at most one has wide integers. */
 static bool add_numbers(rewriter *r, number *a, number *b, number *out) {
     const int exponent = KILN_MAX(a->exponent, b->exponent);
     if (!apply_cut(r, a) || !apply_cut(r, b) || (is_wide(a) && is_wide(b)) || a->fraction != 0 ||
@@ -405,8 +405,8 @@ static bool add_numbers(rewriter *r, number *a, number *b, number *out) {
 
 static double rounded(double x, bool nearest) { return nearest ? rint(x) : floor(x); }
 
-/* Whole numbers: rounded down, or to the nearest where no halves are. So are the bounds, which may
- * be halves. */
+/* Rounds to whole numbers: down, or to the nearest if there are no halves. So are the bounds, which
+ * may be halves. */
 static bool make_whole(rewriter *r, number *n, bool nearest) {
     const int by = n->exponent;
     const double least = rounded(n->least, nearest), most = rounded(n->most, nearest);
@@ -431,7 +431,7 @@ static bool make_whole(rewriter *r, number *n, bool nearest) {
 
 /* ---- values as numbers ----------------------------------------------------------------------- */
 
-/* Integers times 2^exponent. What is no i32 becomes one. */
+/* Integers times 2^exponent, converted to i32. */
 static bool describe_integers(rewriter *r, kiln_value ints, int64_t zero, int exponent,
                               number *out) {
     const kiln_dtype dtype = value_of(r, ints)->dtype;
@@ -526,7 +526,7 @@ static bool describe_node(rewriter *r, const kiln_node_info *node, int depth, nu
     }
 }
 
-/* Whether `value` is a number, which nobody else reads, or bytes, which are in memory anyway. */
+/* Whether `value` is a number without other readers, or bytes, which are in memory anyway. */
 static bool describe(rewriter *r, kiln_value value, int depth, number *out) {
     const kiln_node_info *node = producer_of(r, value);
     if (depth == DEPTH_MAX || value_of(r, value)->dtype != KILN_F32 || node->op == KILN_OP_NONE)
@@ -539,7 +539,7 @@ static bool describe(rewriter *r, kiln_value value, int depth, number *out) {
 
 /* ---- quantisations --------------------------------------------------------------------------- */
 
-/* The integers of `node`, which makes some of floats, as an i32 within their type. */
+/* The integers that `node` makes of floats, as an i32 within their type. */
 static bool describe_result(rewriter *r, const kiln_node_info *node, number *out) {
     const kiln_dtype dtype = value_of(r, node->output[0])->dtype;
     int64_t zero = 0, least, most;
@@ -591,7 +591,7 @@ static void rewrite(rewriter *r, kiln_node n) {
                                      .text = kiln_str_from(kiln_dtype_name(dtype))});
 }
 
-/* Integers that come of floats. */
+/* Whether the node makes integers of floats. */
 static bool may_be_root(const kiln_graph *graph, const kiln_node_info *node) {
     return node->op == KILN_OP_QUANTIZE_LINEAR ||
            (node->op == KILN_OP_CAST && graph->value.data[node->input[0]].dtype == KILN_F32);

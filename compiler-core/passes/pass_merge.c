@@ -1,4 +1,4 @@
-/* Common subexpressions: a node that computes what an earlier one computed goes. */
+/* Common subexpressions: removes a node that computes the same as an earlier one. */
 #include "base/map.h"
 #include "compiler-core/graph/op.h"
 #include "compiler-core/passes/rewrite.h"
@@ -9,7 +9,7 @@ typedef struct merger {
     kiln_map constants; /* dtype, shape and hash -> the first such constant */
 } merger;
 
-/* Equal constants are one operand, whatever they are called. */
+/* Equal constants are one operand, regardless of their names. */
 static kiln_value first_like(merger *m, const kiln_graph *graph, kiln_value value) {
     const kiln_value_info *info = &graph->value.data[value];
     uint64_t first = value;
@@ -45,7 +45,7 @@ static kiln_value find_equal(kiln_sweep *s, kiln_node n) {
     }
     if (kiln_op_is_loop(node->op)) return 0; /* each loop_end has its own loop_begin */
     for (uint32_t i = 1; i < node->output_count; i++)
-        if (node->output[i]) return 0; /* one value cannot stand for several */
+        if (node->output[i]) return 0; /* one value cannot replace several */
     kiln_strbuf text = {0};
     kiln_strbuf_printf(&text, "%d(", (int)node->op);
     for (uint32_t i = 0; i < node->input_count; i++)

@@ -1,5 +1,5 @@
-/* Quantised graphs: bytes stay bytes through what only moves or chooses them, and what precedes a
- * quantisation takes its scale into constants. Rows of simplify.def. */
+/* Quantised graphs: bytes stay bytes through nodes that only move or choose them, and nodes before
+ * a quantisation take its scale into their constants. Rows of simplify.def. */
 #include <math.h>
 
 #include "compiler-core/graph/attr.h"
@@ -35,7 +35,8 @@ static bool find_quantum(const kiln_sweep *s, const kiln_node_info *node, quantu
     return isfinite(out->scale) && out->scale > 0;
 }
 
-/* The node that dequantises bytes to `value` by one scale, which nobody else reads; 0: none. */
+/* The node that dequantises bytes to `value` by one scale, if `value` has no other readers; 0:
+ * none. */
 static kiln_node dequantised(const kiln_sweep *s, kiln_value value, quantum *out) {
     kiln_node producer = value ? value_of(s, value)->producer : 0;
     if (!producer || node_of(s, producer)->op != KILN_OP_DEQUANTIZE_LINEAR ||
@@ -47,7 +48,7 @@ static kiln_node dequantised(const kiln_sweep *s, kiln_value value, quantum *out
                : 0;
 }
 
-/* Larger numbers have larger bytes. */
+/* Choosing elements keeps the result, as larger numbers have larger bytes. */
 static bool keeps_elements(const kiln_node_info *node) {
     return kiln_op_keeps_elements(node->op) &&
            (kiln_op_is_alias(node->op) || (node->input_count == 1 && node->output_count == 1));
@@ -105,8 +106,8 @@ static int64_t bits_between(kiln_dtype dtype, double low, double high) {
     return 0;
 }
 
-/* Cut at `low` and `high` every number has the byte that it has without, where what is cut off has
- * the lowest or the highest byte. Bounds within them may be those of fewer bits. */
+/* A clip to `low` and `high` changes no byte if the values that it clips have the lowest or the
+ * highest byte anyway. Tighter bounds may be those of fewer bits. */
 kiln_value kiln_simplify_cut_twice(kiln_sweep *s, kiln_node n) {
     const kiln_node_info *node = node_of(s, n);
     quantum by;
@@ -136,15 +137,15 @@ kiln_value kiln_simplify_cut_twice(kiln_sweep *s, kiln_node n) {
 
 /* ---- moving bytes ---------------------------------------------------------------------------- */
 
-/* Averages over elements alone, no padding: of bytes they are numbers that dequantize_linear takes
- * as it takes bytes. */
+/* Averages over elements only, without padding: averages of bytes are numbers that
+ * dequantize_linear accepts like bytes. */
 static bool averages(const kiln_node_info *node) {
     return node->op == KILN_OP_GLOBAL_AVERAGE_POOL ||
            (node->op == KILN_OP_AVERAGE_POOL && kiln_node_int(node, "count_include_pad") == 0);
 }
 
 /* The inputs of `n` as the bytes that they are dequantised from, all by one quantum: [input_count].
- * The last of the nodes that do so; 0: something else is among them. */
+ * Returns the last of the dequantising nodes; 0: an input is something else. */
 static kiln_node find_bytes(kiln_sweep *s, kiln_node n, kiln_value *out_bytes) {
     const kiln_node_info *node = node_of(s, n);
     quantum first = {0}, next;
@@ -169,8 +170,8 @@ static void remove_reader(kiln_sweep *s, kiln_node n) {
     kiln_graph_remove_node(s->graph, n);
 }
 
-/* `n` and the node `before` it, the last that dequantises one of its inputs, change places; the
- * others go. `dtype`: of the operator on bytes. */
+/* Swaps `n` and `before`, the last node that dequantises one of its inputs, and removes the other
+ * ones. `dtype`: of the operator on bytes. */
 static void change_places(kiln_sweep *s, kiln_node before, kiln_node n, const kiln_value *bytes,
                           kiln_dtype dtype) {
     kiln_node_info *a = &s->graph->node.data[before], *b = &s->graph->node.data[n];
@@ -217,18 +218,18 @@ static void scale_constant(kiln_sweep *s, kiln_node n, uint32_t index, double fa
                          kiln_graph_add_constant(s->graph, kiln_str_from(name), &scaled));
 }
 
-/* What becomes of an input of a node whose result is scaled. */
+/* How scaling a node's result affects an input. */
 typedef enum scaled_input {
     STAYS,  /* it has no scale */
-    SCALES, /* by as much */
-    FACTOR, /* a constant factor: one of these scales, and nothing else of the node */
+    SCALES, /* by the same factor */
+    FACTOR, /* a constant factor: one of these is scaled, and nothing else of the node */
 } scaled_input;
 
 static bool is_constant_float(const kiln_sweep *s, kiln_value value) {
     return kiln_value_is_constant(s->graph, value) && value_of(s, value)->dtype == KILN_F32;
 }
 
-/* Of each input; false: the node's result is not scaled by scaling inputs. */
+/* Sets it for each input; false: scaling inputs does not scale the node's result. */
 static bool find_scaled(const kiln_sweep *s, const kiln_node_info *node, scaled_input *out) {
     for (uint32_t i = 0; i < node->input_count; i++) out[i] = STAYS;
     switch ((int)node->op) {
@@ -251,8 +252,8 @@ static bool find_scaled(const kiln_sweep *s, const kiln_node_info *node, scaled_
     }
 }
 
-/* Whether `value`, which nobody else reads, is scaled by scaling constants before it; does so with
- * `apply`. */
+/* Whether `value`, if it has no other readers, is scaled by scaling constants before it; scales
+ * them with `apply`. */
 static bool scale_value(kiln_sweep *s, kiln_value value, double factor, bool apply) {
     scaled_input input[KILN_NODE_OPERANDS_MAX];
     const kiln_node n = value_of(s, value)->producer;

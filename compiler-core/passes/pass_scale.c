@@ -1,8 +1,8 @@
-/* What scales and shifts each channel by constants goes into the weights of the convolution before
- * it: y = (conv(x, w) + b) * s + t = conv(x, w * s) + (b * s + t). Batch normalisation is such a
- * step with s = scale / sqrt(variance + epsilon), t = bias - mean * s; so are sums and products
- * with constants. Of halves the new weights are rounded once, as the old ones were, and what lay
- * between the two steps is no longer rounded. */
+/* Scaling and shifting each channel by constants is folded into the weights of the convolution
+ * before it: y = (conv(x, w) + b) * s + t = conv(x, w * s) + (b * s + t). Batch normalisation is
+ * such a step with s = scale / sqrt(variance + epsilon), t = bias - mean * s; so are sums and
+ * products with constants. Of halves the new weights are rounded once, as the old ones were, and
+ * the value between the two steps is no longer rounded. */
 #include <math.h>
 
 #include "compiler-core/graph/op.h"
@@ -31,7 +31,7 @@ static double of_channel(const kiln_graph *graph, kiln_value value, int64_t chan
                    kiln_shape_count(&graph->value.data[value].shape) == 1 ? 0 : channel);
 }
 
-/* Which input of the node is scaled and shifted; -1: it does something else. */
+/* The input that the node scales and shifts; -1: it does something else. */
 static int scaled_input(const kiln_graph *graph, const kiln_node_info *node) {
     const kiln_shape *shape = node->output_count ? &graph->value.data[node->output[0]].shape : NULL;
     switch ((int)node->op) {
@@ -69,7 +69,7 @@ static void scale_of(const kiln_graph *graph, const kiln_node_info *node, int in
     }
 }
 
-/* The convolution whose only reader this is; 0: there is none whose weights are known. */
+/* The convolution with constant weights whose only reader this is; 0: none. */
 static kiln_node foldable_conv(const kiln_sweep *s, kiln_value value, kiln_value result) {
     const kiln_graph *graph = s->graph;
     kiln_node producer = graph->value.data[value].producer;
@@ -93,7 +93,7 @@ static int64_t channel_of(const kiln_node_info *conv, const kiln_shape *weight, 
     return c_in / (weight->dim[0] / group) * each + i % first / (first / each);
 }
 
-/* False: the type has no such number, which can happen to halves. */
+/* False: the type does not hold the number, which can happen with halves. */
 static bool store(kiln_tensor *to, int64_t i, double value) {
     kiln_dtype_store_f64(to->dtype, to->data, (size_t)i, value);
     return isfinite(kiln_dtype_load_f64(to->dtype, to->data, (size_t)i)) || !isfinite(value);

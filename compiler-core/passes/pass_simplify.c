@@ -7,7 +7,7 @@
 #include "compiler-core/passes/rewrite.h"
 
 #define ROUNDS_MAX \
-    8 /* a row may make work for another; what is left after these is right, only longer */
+    8 /* a row may enable another; a graph after this many sweeps is correct, only longer */
 
 static const kiln_look row_table[] = {
 #define X(id, name, function, doc) function,
@@ -92,7 +92,7 @@ static int literal_side(const kiln_sweep *s, const kiln_node_info *node) {
     return -1;
 }
 
-/* Rounding apart, which is why integers stay: they could overflow elsewhere. */
+/* Equal apart from rounding; not for integers, which could overflow elsewhere. */
 kiln_value kiln_simplify_gathered(kiln_sweep *s, kiln_node n) {
     const kiln_node_info *node = node_of(s, n);
     if (node->op != KILN_OP_ADD && node->op != KILN_OP_MUL) return 0;
@@ -148,7 +148,7 @@ static int64_t less_zero(const kiln_value_info *weight, const kiln_value_info *z
            kiln_dtype_load_i64(zero->dtype, zero->data, (size_t)(count == 1 ? 0 : i / each));
 }
 
-/* Sums of products take signed weights without a zero point apart into simpler ones. */
+/* Splits sums of products with signed weights without a zero point into simpler ones. */
 kiln_value kiln_simplify_signed_weights(kiln_sweep *s, kiln_node n) {
     const kiln_node_info *node = node_of(s, n);
     if ((node->op != KILN_OP_CONV_INTEGER && node->op != KILN_OP_MATMUL_INTEGER) ||
@@ -193,7 +193,7 @@ kiln_value kiln_simplify_views(kiln_sweep *s, kiln_node n) {
     if (!producer || !kiln_op_is_alias(node_of(s, producer)->op)) return 0;
     kiln_value origin = node_of(s, producer)->input[0];
     if (same_type(s, origin, node->output[0])) return origin;
-    /* A reshape cannot stand for a bit_cast. */
+    /* A reshape cannot replace a bit_cast. */
     if (value_of(s, origin)->dtype != value_of(s, node->output[0])->dtype) return 0;
     kiln_sweep_set_input(s, n, 0, origin);
     make_reshape(s, n);
@@ -303,7 +303,7 @@ static bool is_deviation(const kiln_sweep *s, kiln_value value, kiln_value *out_
            same_type(s, *out_x, value);
 }
 
-/* What `value` is the square of; 0: it is no square. */
+/* The value whose square `value` is; 0: it is no square. */
 static kiln_value square_root(const kiln_sweep *s, kiln_value value) {
     const kiln_node_info *mul = made_by(s, value, KILN_OP_MUL),
                          *pow = made_by(s, value, KILN_OP_POW);

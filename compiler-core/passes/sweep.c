@@ -10,8 +10,8 @@ static bool is_output(const kiln_graph *graph, kiln_value value) {
     return false;
 }
 
-/* An output is known by its name. A value that stands for it takes the name over, unless it is
- * known by its own. */
+/* An output is known by its name. A value that replaces it takes that name, unless its own name is
+ * known as well. */
 static bool may_stand_for(const kiln_graph *graph, kiln_value source, kiln_value result) {
     return !is_output(graph, result) ||
            (graph->value.data[source].producer && !is_output(graph, source));
@@ -40,11 +40,11 @@ bool kiln_graph_sweep(kiln_graph *graph, kiln_look look, void *context) {
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
     uint32_t values = graph->value.count, nodes = graph->node.count,
-             room = values + 2 * nodes; /* constants may come */
+             room = values + 2 * nodes; /* constants may be added */
     kiln_sweep s = {
         .graph = graph, .uses = KILN_ARENA_ARRAY(&scratch, uint32_t, room), .context = context};
     memcpy(s.uses, kiln_graph_count_uses(graph, &scratch), values * sizeof *s.uses);
-    kiln_value *stands = KILN_ARENA_ARRAY(&scratch, kiln_value, room); /* what is read instead */
+    kiln_value *stands = KILN_ARENA_ARRAY(&scratch, kiln_value, room); /* the value read instead */
     for (kiln_value v = 0; v < room; v++) stands[v] = v;
     for (kiln_node n = 1; n < nodes; n++) {
         const kiln_node_info *node = &graph->node.data[n];

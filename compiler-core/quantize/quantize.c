@@ -17,7 +17,7 @@
 #define FEW_PASSES 3    /* and then made better with all */
 
 #define BIAS_MAX 1073741824.0 /* 2^30: leaves a bit for the products */
-#define SCALE_MIN 1e-30       /* products of two are normal floats no more below it */
+#define SCALE_MIN 1e-30       /* below it products of two are no longer normal floats */
 
 /* ---- histograms ------------------------------------------------------------------------------ */
 
@@ -102,7 +102,7 @@ static kiln_quantization quantization_of(double low, double high, kiln_quantize_
     const double magnitude = KILN_MAX(high, -low), least = lowest(form.bits),
                  most = highest(form.bits);
     if (!(magnitude > SCALE_MIN)) return (kiln_quantization){1, 0, form.bits};
-    if (form.shift) /* up: nothing of the range is cut */
+    if (form.shift) /* up: nothing of the range is clipped */
         return (kiln_quantization){(float)exp2(ceil(log2(magnitude / most))), 0, form.bits};
     const double scale = (high - low) / (most - least);
     return (kiln_quantization){(float)scale, (int32_t)nearbyint(least - low / scale), form.bits};
@@ -114,7 +114,7 @@ static kiln_quantization range_minmax(const kiln_histogram *h, kiln_quantize_for
     return quantization_of(h->low, h->high, form);
 }
 
-/* What was seen, up to a magnitude. */
+/* The observed range, up to a magnitude. */
 static kiln_quantization range_within(const kiln_histogram *h, double limit,
                                       kiln_quantize_form form) {
     return quantization_of(KILN_MAX(h->low, -limit), KILN_MIN(h->high, limit), form);
@@ -136,7 +136,7 @@ static double level_of(double x, double scale, double zero, double least, double
     return KILN_MIN(KILN_MAX(nearbyint(x / scale) + zero, least), most);
 }
 
-/* Elements of few levels lie where they lie. */
+/* The error with few levels, computed bin by bin. */
 static double expected_error_few(const kiln_histogram *h, kiln_quantization q) {
     const double scale = (double)q.scale, zero = q.zero;
     double sum = 0;
@@ -150,7 +150,7 @@ static double expected_error_few(const kiln_histogram *h, kiln_quantization q) {
     return sum;
 }
 
-/* Of an element inside of the range the error is uniform in a step; one outside is cut. */
+/* An element inside of the range has an error uniform in a step; one outside is clipped. */
 static double expected_error(const kiln_histogram *h, kiln_quantization q) {
     if (q.bits < 8) return expected_error_few(h, q);
     const double low = kiln_quantization_low(q), high = kiln_quantization_high(q),

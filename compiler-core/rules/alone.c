@@ -1,5 +1,5 @@
-/* Blocks that stand alone: lanes along what lies contiguous, outer loops shared out. Whatever a
- * block does not allow is left as it was, so this applies to any program. */
+/* Blocks alone in their nests: lanes along a contiguous dimension, outer loops distributed to
+ * threads. Steps that a block does not allow are left out, so this applies to any program. */
 #include <stdlib.h>
 
 #include "base/macros.h"
@@ -73,8 +73,8 @@ static void put_inside(kiln_sched *s, const kiln_pattern *pattern, int iter, kil
     kiln_sched_unroll(kiln_sched_try(s), loop);
 }
 
-/* Fewer elements than fill their lanes, which lie apart where they are read (three channels brought
- * side by side): lanes would cost a mask and a test for each of them. */
+/* Fewer elements than lanes, read from separate places (three channels interleaved): lanes would
+ * cost a mask and a test for each of them. */
 static bool is_few_from_apart(const kiln_program *p, const kiln_pattern *pattern, int iter,
                               int64_t lanes) {
     return p->block.data[pattern->block].iter[iter].extent < lanes &&
@@ -84,9 +84,9 @@ static bool is_few_from_apart(const kiln_program *p, const kiln_pattern *pattern
 /* Elements of a square's side, so that registers hold all of its rows. */
 #define SQUARE_MAX 16
 
-/* Where lanes along `iter` are read from apart: the iterator along which what is read lies behind
- * one another, if it is cut into as many elements as there are lanes; else -1. Squares of both are
- * transposed in registers. */
+/* If lanes along `iter` read elements that are not contiguous: the iterator along which these are,
+ * if it splits into as many elements as there are lanes; else -1. Squares of both are transposed in
+ * registers. */
 static int square_iter(kiln_program *p, const kiln_pattern *pattern, int iter, int64_t lanes) {
     const kiln_block_info *b = &p->block.data[pattern->block];
     const kiln_block_access *x = &pattern->from[0];
@@ -106,7 +106,7 @@ static int square_iter(kiln_program *p, const kiln_pattern *pattern, int iter, i
     return -1;
 }
 
-/* Whole squares outside, then the elements that are read behind one another, then lanes. */
+/* Whole squares outside, then the elements that are contiguous where read, then lanes. */
 static void transpose_squares(kiln_sched *s, const kiln_pattern *pattern, int iter, int across,
                               int64_t lanes) {
     const kiln_block_info *b = &s->program->block.data[pattern->block];
@@ -154,8 +154,8 @@ static void vectorize_block(kiln_sched *s, kiln_block block) {
     kiln_sketch_share(s, block, outer);
 }
 
-/* Words of bits: a lane for each bit, which become a mask. What a vector of data is tested for,
- * plane by plane, is straight code. */
+/* Words of bits: a lane for each bit; the lanes become a mask. The tests of a vector of data, plane
+ * by plane, are unrolled. */
 static void pack_bits(kiln_sched *s, kiln_block block) {
     const kiln_block_info *b = &s->program->block.data[block];
     kiln_sched_loop bits = {0}, plane = {0};
@@ -178,7 +178,7 @@ void kiln_sketch_finish_block(kiln_sched *s, kiln_block block) {
         vectorize_block(s, block);
 }
 
-/* Alone in its nest, and every loop is as it was made. */
+/* Whether it is alone in its nest, with unchanged loops. */
 static bool stands_alone(kiln_program *p, kiln_block block) {
     kiln_stmt stmt = kiln_program_block_stmt(p, block);
     const kiln_loops around = kiln_nest_loops(p, stmt);

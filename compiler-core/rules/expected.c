@@ -20,7 +20,7 @@ static double bytes_of(const kiln_program *p, kiln_buffer buffer) {
     return (double)kiln_shape_count(&b->shape) * (double)kiln_dtype_size(b->dtype);
 }
 
-/* Of what the block reads: constants, and what is computed of them alone. */
+/* Bytes that the block reads of constants, and of values computed from constants only. */
 static double constant_bytes(kiln_program *p, kiln_block block) {
     const kiln_loads loads = kiln_block_loads(p, block);
     double bytes = 0;
@@ -155,8 +155,8 @@ const kiln_intrinsic *kiln_expected_wide(const kiln_target *target) {
     return found;
 }
 
-/* Multiply-adds of a vector that are done for the block in a cycle. In tiles that are half full:
- * which they are is not known here. */
+/* Multiply-adds of a vector per cycle for the block. In half full tiles, as their sizes are not
+ * known here. */
 static double products_a_cycle(const kiln_program *p, kiln_block block, const kiln_target *target) {
     const kiln_intrinsic *halves =
         kiln_rounded_multiplied(p, block) == KILN_BF16 ? kiln_expected_halves(target) : NULL;
@@ -189,7 +189,7 @@ static double processor_cycles(kiln_program *te, const kiln_target *target) {
     return cycles + spilled / SPILLED_PER_CYCLE;
 }
 
-/* Multiply-adds of the block that a unit of the device does in a cycle. */
+/* Multiply-adds of the block per cycle on a unit of the device. */
 static double device_rate(const kiln_program *p, kiln_block block, const kiln_target *target) {
     const kiln_dtype factors = kiln_rounded_multiplied(p, block);
     const double vector = target->gpu->multiply_adds[KILN_F32];
@@ -206,8 +206,8 @@ static double moved_bytes(kiln_program *p, kiln_block block) {
     return bytes;
 }
 
-/* Whether the block makes elements of another type of what a reduction multiplies, which copies to
- * shared memory do not. */
+/* Whether the block converts a reduction's operand to another type, which copies to shared memory
+ * cannot. */
 static bool changes_type(kiln_program *p, kiln_block block) {
     const kiln_loads loads = kiln_block_loads(p, block);
     const kiln_buffer_info *to = &p->buffer.data[p->block.data[block].buffer];

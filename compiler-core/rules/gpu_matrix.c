@@ -1,18 +1,19 @@
-/* Products of two operands whose rows, columns or steps are several iterators, as convolutions
- * have them, made products of matrices: those of each side become one iterator. So tiles have as
- * many rows and columns as instructions want, whatever images are like, and instructions of warp
- * groups find in shared memory what a step of a window reads, gathered there piece by piece. No
- * matrix of windows lies in memory.
+/* Turns products of two operands whose rows, columns or steps are several iterators, as in
+ * convolutions, into products of matrices: the iterators of each side become one. So tiles have the
+ * rows and columns that instructions need, for images of any size, and instructions of warp groups
+ * read the operands of a window's step from shared memory, gathered there piece by piece. There is
+ * no matrix of windows in memory.
  *
- * Steps of all windows lie around the others, and the dimension of the latter innermost in what is
- * gathered: threads then copy neighbours. A copy that pads, or one of its own, turns it so. */
+ * Steps of all windows are outside the other steps, whose dimension is innermost in the gathered
+ * operand: threads then copy neighbours. The copy that pads, or a separate one, transposes it
+ * so. */
 #include "base/integer.h"
 #include "base/macros.h"
 #include "compiler-core/facts/loads.h"
 #include "compiler-core/facts/nest.h"
 #include "compiler-core/rules/gpu.h"
 
-#define GATHERED_BYTES_MIN 4 /* that lie together, for which turning data is worth a launch */
+#define GATHERED_BYTES_MIN 4 /* contiguous bytes that make transposing data worth a launch */
 #define GATHERED_BYTES_MAX 16
 
 enum { OF_FIRST, OF_SECOND, STEPS, SIDES };
@@ -21,15 +22,15 @@ enum { OF_FIRST, OF_SECOND, STEPS, SIDES };
 typedef struct side {
     uint32_t count;
     kiln_var var[KILN_BLOCK_ITERS_MAX];
-    uint32_t moving; /* how many take more than one value */
+    uint32_t moving; /* number of those of extent above 1 */
 } side;
 
 typedef struct matrices {
     kiln_sched *s;
     kiln_block block, follower;
     kiln_pattern pattern;
-    side side[SIDES], followed[STEPS]; /* the same of what takes the sums */
-    double cycles;                     /* of launches that turn data */
+    side side[SIDES], followed[STEPS]; /* the sides of the block that takes the sums */
+    double cycles;                     /* of launches that transpose data */
 } matrices;
 
 static bool has(uint32_t mask, uint32_t i) { return mask >> i & 1; }
@@ -47,7 +48,7 @@ static bool slides(const kiln_pattern *pattern, uint32_t i) {
     return found;
 }
 
-/* False: an iterator is of no side, or there is nothing to merge. */
+/* False: an iterator belongs to no side, or there is nothing to merge. */
 static bool find_sides(matrices *m) {
     const kiln_program *p = m->s->program;
     const kiln_block_info *b = &p->block.data[m->block];
@@ -76,7 +77,7 @@ static bool find_sides(matrices *m) {
 
 /* ---- iterators ------------------------------------------------------------------------------- */
 
-/* What goes along with the sides in the block that takes the sums. */
+/* Finds the iterators that go with the sides in the block that takes the sums. */
 static bool follow_sides(matrices *m) {
     kiln_program *p = m->s->program;
     const kiln_block_info *b = &p->block.data[m->block];
@@ -116,7 +117,7 @@ static int innermost_of(const kiln_buffer_info *b) {
                                  : (int)b->shape.rank - 1;
 }
 
-/* A launch of its own, which reads all and writes all. */
+/* Counts a separate launch, which reads all and writes all. */
 static void count_turning(matrices *m, kiln_buffer buffer) {
     const kiln_gpu_limits l = kiln_gpu_limits_of(m->s->target);
     const kiln_buffer_info *b = &m->s->program->buffer.data[buffer];
@@ -124,7 +125,8 @@ static void count_turning(matrices *m, kiln_buffer buffer) {
     m->cycles += kiln_gpu_launch_cycles(m->s->target) + 2 * bytes / (l.copy_rate * (double)l.units);
 }
 
-/* The operand with dimension `inner` innermost in memory, in a launch before; 0: it stays. */
+/* The operand transposed in a launch before, so that dimension `inner` is innermost; 0: not
+ * transposed. */
 static kiln_buffer turn(matrices *m, kiln_buffer buffer, int inner) {
     kiln_sched *s = m->s;
     kiln_program *p = s->program;
@@ -164,7 +166,7 @@ static bool is_plain(kiln_program *p, kiln_block block, kiln_buffer buffer) {
     return true;
 }
 
-/* Constants once, before the first run; data piece by piece where the group keeps them. */
+/* Constants are gathered once, before the first run; data piece by piece into shared memory. */
 static bool gather(matrices *m, kiln_buffer buffer, kiln_block *out_constant) {
     kiln_sched *s = m->s;
     kiln_program *p = s->program;
@@ -211,8 +213,8 @@ const char *kiln_gpu_make_matrices(kiln_sched *s, kiln_block block, kiln_gpu_mat
 
 /* ---- how a gathered operand lies in memory --------------------------------------------------- */
 
-/* Whether elements of `width` values of the iterator, from a multiple of it on, lie behind one
- * another in memory, there at an aligned address, and are all there or none. */
+/* Whether elements of `width` values of the iterator, from a multiple of it on, are contiguous in
+ * memory, at an aligned address, and either all inside the source or all outside. */
 static bool lies_together(const kiln_sched *s, kiln_block block, uint32_t iter, int64_t width) {
     kiln_program *p = kiln_program_copy(s->program, s->arena);
     const kiln_block_info b = p->block.data[block];

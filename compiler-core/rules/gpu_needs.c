@@ -1,5 +1,5 @@
-/* What a group of a GPU takes with a tile and a block of steps: elements that its threads copy,
- * shared memory and registers. Choosing sizes asks this of some ten thousand tiles. */
+/* The needs of a GPU's group with a tile and a block of steps: elements that its threads copy,
+ * shared memory and registers. Choosing sizes calls this for some ten thousand tiles. */
 #include "base/macros.h"
 #include "compiler-core/facts/form.h"
 #include "compiler-core/ir/device.h"
@@ -8,7 +8,7 @@
 /* Registers of addresses, counters and what ptxas keeps: counts of fp32 tiles of the machine code
  * of sm_80 and sm_90 lie within 13 % of what they give (../shared/reference/gpu.md says how). */
 #define REGISTERS_BESIDE 22
-#define PLACE_WORDS 2 /* 64 bits of address of a fetch whose place is no sum of digits */
+#define PLACE_WORDS 2 /* 64 bits of address of a fetch whose offset is no sum of digits */
 
 static int64_t parts_of(int64_t extent, int64_t size) { return (extent + size - 1) / size; }
 
@@ -34,7 +34,7 @@ int64_t kiln_gpu_region(const kiln_gpu_tiling *t, const kiln_gpu_operand *o, uin
     return size;
 }
 
-/* What a group reads of an operand. */
+/* The region that a group reads of an operand. */
 typedef struct region {
     int64_t elements;
     int64_t outermost; /* of the outermost dimension that has more than one */
@@ -51,20 +51,21 @@ static region region_of(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
     return r;
 }
 
-/* Elements of whole slices of the outermost dimension that `copied` of them reach into. */
+/* Elements of the whole slices of the outermost dimension that contain the first `copied`
+ * elements. */
 static int64_t slices_of(region r, int64_t copied) {
     const int64_t inner = r.elements / r.outermost;
     return KILN_MAX(parts_of(copied, inner), r.outermost) * inner;
 }
 
-/* The threads copy whole rounds: where the last one is not full, lowering leaves room for what it
- * would copy, which is whole slices of the outermost dimension. */
+/* The threads copy whole rounds: if the last one is not full, lowering allocates room for a full
+ * one, in whole slices of the outermost dimension. */
 typedef struct copying {
     int64_t rounds;   /* of a thread, of o->fetch elements each */
-    int64_t elements; /* that there is room for */
+    int64_t elements; /* that room is allocated for */
 } copying;
 
-/* Threads are dealt to a plane for each step of k; `times` is how often they are. */
+/* The threads of a plane copy one step of k; `times`: planes that each thread copies. */
 static copying copying_of_planes(const kiln_gpu_operand *o, region plane, int64_t plane_threads,
                                  int64_t threads, int64_t steps) {
     const int64_t at_once = plane_threads * o->fetch, places = parts_of(plane.elements, at_once),
@@ -82,8 +83,8 @@ static copying copying_of(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
     return (copying){.rounds = rounds, .elements = slices_of(all, rounds * at_once)};
 }
 
-/* Whether places of what a thread copies are no sums of digits: what lies within a dimension is
- * neither a part of what all threads copy at once nor a multiple of it. */
+/* Whether offsets of a thread's copies are no sums of digits: the elements within a dimension are
+ * neither a divisor nor a multiple of those that all threads copy at once. */
 static bool is_odd(const kiln_gpu_tiling *t, const kiln_gpu_operand *o, const kiln_gpu_tile *tile,
                    int64_t threads, int64_t steps) {
     const bool plane = tile->plane > 0 && o->block_dim >= 0;
@@ -161,7 +162,7 @@ static int64_t elements_of(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
     return elements;
 }
 
-/* Most elements of the operand that the first half of some taps has loaded and the others read
+/* The most elements of the operand that the first half of some taps has loaded and the others read
  * again. */
 static int64_t live_of(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
                        const kiln_gpu_tile *tile) {

@@ -1,8 +1,8 @@
-/* In which order groups make the tiles of a result, and how many each of them makes. */
+/* The order in which groups compute the tiles of a result, and the number of tiles per group. */
 #include "base/macros.h"
 #include "compiler-core/rules/gpu.h"
 
-#define ORDER_MAX 16 /* rows of tiles that take turns before the next column does */
+#define ORDER_MAX 16 /* rows of tiles computed before the next column of them */
 #define TURNS_MAX 16 /* tiles that a group makes */
 
 static int64_t parts_of(int64_t all, int64_t size) { return (all + size - 1) / size; }

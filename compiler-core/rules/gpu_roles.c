@@ -1,5 +1,5 @@
-/* What the iterators of a reduction are for on a GPU: rows and columns of the tile that a group
- * makes, blocks of steps; and what its threads share. */
+/* Roles of a reduction's iterators on a GPU: rows and columns of the tile that a group computes,
+ * blocks of steps; and the operands that its threads share. */
 #include <stdlib.h>
 
 #include "base/macros.h"
@@ -31,8 +31,8 @@ static bool can_be_tiled(const kiln_gpu_tiling *t, int i) {
     return has(t->pattern.spatial, i) && t->pattern.to.dim_of[i] >= 0;
 }
 
-/* The largest iterator of which something is read that does not depend on column `c`, and the other
- * way round: elements are used by all columns, and by all rows. */
+/* The largest iterator that indexes an operand which column `c` does not, while `c` indexes one
+ * that it does not: so elements are used by all columns, and by all rows. */
 static int find_row(const kiln_gpu_tiling *t, int c) {
     const uint32_t of_column = operands_of(t, c);
     int row = -1;
@@ -46,8 +46,8 @@ static int find_row(const kiln_gpu_tiling *t, int c) {
     return row;
 }
 
-/* Columns in a second dimension, where one has too few of them, or windows overlap along both: the
- * last iterator before `c` that indexes the same. */
+/* Columns in a second dimension, if one has too few of them, or windows overlap along both: the
+ * last iterator before `c` that indexes the same operands. */
 static int find_second(const kiln_gpu_tiling *t, int c, int row) {
     int second = -1;
     for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++)
@@ -56,7 +56,7 @@ static int find_second(const kiln_gpu_tiling *t, int c, int row) {
     return second;
 }
 
-/* Indices as sums of multiples of iterators; false when one is not. */
+/* Reads indices as sums of multiples of iterators; false when one is no such sum. */
 static bool learn_indices(kiln_gpu_tiling *t, kiln_gpu_operand *o) {
     kiln_program *p = t->s->program;
     const kiln_loads loads = kiln_block_loads(p, t->block);
@@ -64,7 +64,7 @@ static bool learn_indices(kiln_gpu_tiling *t, kiln_gpu_operand *o) {
     for (uint32_t k = 0; k < loads.count; k++) {
         kiln_expr index[KILN_RANK_MAX];
         if (kiln_load_buffer(p, loads.load[k]) != o->buffer) continue;
-        if (found) return false; /* in several places */
+        if (found) return false; /* read at several places */
         found = true;
         o->rank = kiln_load_index(p, loads.load[k], index);
         for (uint32_t d = 0; d < o->rank; d++) {
@@ -90,8 +90,8 @@ static int plain_dim(const kiln_gpu_operand *o, int i) {
     return -1;
 }
 
-/* Lanes run along an iterator whose elements lie behind one another in all operands: the columns,
- * or the rows where windows make columns overlap. */
+/* Lanes run along an iterator that is contiguous in all operands: the columns, or the rows if
+ * windows make columns overlap. */
 static void choose_vector(kiln_gpu_tiling *t) {
     const int candidate[] = {(int)t->tiled - 1, 0};
     t->vector = -1;
@@ -114,8 +114,8 @@ bool kiln_gpu_is_constant(kiln_program *p, kiln_buffer buffer) {
            (producer && kiln_block_reads_only_constants(p, producer));
 }
 
-/* Innermost in shared memory lies what neighbouring points of a thread, or neighbouring threads,
- * read: rows of an operand of rows, else the columns. */
+/* Innermost in shared memory are the elements that neighbouring points of a thread, or neighbouring
+ * threads, read: rows of an operand of rows, else the columns. */
 static void choose_layouts(kiln_gpu_tiling *t) {
     for (uint32_t a = 0; a < t->operand_count; a++) {
         kiln_gpu_operand *o = &t->operand[a];
@@ -144,7 +144,7 @@ static bool choose_operands(kiln_gpu_tiling *t) {
     return t->operand_count > 0;
 }
 
-/* How far a group reads along each dimension, which choosing sizes asks often. */
+/* How far a group reads along each dimension; choosing sizes needs it often. */
 static void learn_regions(const kiln_gpu_tiling *t, kiln_gpu_operand *o) {
     const kiln_block_info *b = &t->s->program->block.data[t->block];
     for (uint32_t d = 0; d < o->rank; d++) {

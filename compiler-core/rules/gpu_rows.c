@@ -1,18 +1,18 @@
-/* The rule "rows" of GPUs: reductions along rows that lie in memory one behind another, and what is
- * computed from them: softmax, normalisations, products with one vector. A group computes a row.
- * Each of its threads adds up what belongs to it, in a register; what the threads have is combined
- * in two steps, in memory that they share, where everything else of the row lies as well. */
+/* The rule "rows" of GPUs: reductions along contiguous rows, and the blocks that use them: softmax,
+ * normalisations, products with one vector. A group computes a row. Each of its threads adds up its
+ * elements in a register; the threads' partial sums are combined in two steps, in shared memory,
+ * where the other temps of the row are as well. */
 #include "base/macros.h"
 #include "compiler-core/facts/loads.h"
 #include "compiler-core/rules/gpu.h"
 #include "compiler-core/rules/rows.h"
 
-#define THREADS_MAX 256 /* what rfactor takes */
+#define THREADS_MAX 256 /* limit of rfactor */
 #define ITEMS_WANTED 4  /* of a thread, so that combining is not most of the work */
 #define LAST_PARTS 8    /* sums that one thread adds up in the end */
 #define SIZES_MAX 8
 
-/* The reduce iterator along which what the block reads is contiguous, of at least a warp; or -1. */
+/* The reduce iterator along which the block's reads are contiguous, of at least a warp; or -1. */
 static int row_iter(const kiln_sched *s, kiln_block block, const kiln_gpu_limits *l) {
     kiln_pattern pattern;
     if (!kiln_pattern_of(s->program, block, &pattern)) return -1;
@@ -48,7 +48,7 @@ typedef struct rows {
     kiln_sched_loop row; /* a group each */
     kiln_sched_int threads;
     bool *is_placed;         /* [blocks] */
-    kiln_sched_loop *thread; /* [blocks] around what a thread does for the block; none: no loop */
+    kiln_sched_loop *thread; /* [blocks] around a thread's part of the block; none: no loop */
 } rows;
 
 /* Partial sums of each thread, then of a few threads. False: the loops do not allow it. */
@@ -63,7 +63,7 @@ static bool share_out(kiln_sched *s, kiln_block block, int iter, kiln_sched_int 
     return false;
 }
 
-/* Its results are dealt to the threads. */
+/* Distributes its results to the threads. */
 static bool deal(rows *r, kiln_block block, uint32_t outside) {
     kiln_sched *s = r->s;
     const kiln_block_info *b = &s->program->block.data[block];
@@ -91,7 +91,7 @@ static bool deal(rows *r, kiln_block block, uint32_t outside) {
     return kiln_sched_bind(kiln_sched_try(s), r->thread[block], KILN_AXIS_THREAD_X);
 }
 
-/* The only block that reads what the block writes, if it copies it out of registers; 0: none. */
+/* The only reader of the block's result, if it copies it out of registers; 0: none. */
 static kiln_block copy_of(kiln_sched *s, kiln_block block) {
     kiln_program *p = s->program;
     const kiln_buffer buffer = p->block.data[block].buffer;
@@ -113,7 +113,7 @@ static bool place(rows *r, kiln_block block) {
     return kiln_sched_decompose_reduction(kiln_sched_try(s), block, first);
 }
 
-/* Whether everything that reads the block's result has its place. */
+/* Whether all readers of the block's result are placed. */
 static bool is_next(const rows *r, kiln_block block) {
     kiln_program *p = r->s->program;
     kiln_block *reader = KILN_ARENA_ARRAY(r->s->arena, kiln_block, p->block.count);

@@ -1,6 +1,6 @@
-/* Tables of tiles for a group of a GPU. A trace decides on a row of the table of tiles and on one
- * of the table of steps, each for itself; so the tables hold only what goes together in every
- * combination: nothing that a limit forbids is ever drawn. */
+/* Tables of tiles for a group of a GPU. A trace chooses a row of the table of tiles and one of the
+ * table of steps independently; so the tables hold only rows of which every combination is within
+ * the limits. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -15,14 +15,15 @@
 #define POINTS_MAX 16        /* of a thread along one iterator */
 #define PARTS_MAX 4
 #define STEPS_MAX 64
-#define BLOCKS_MAX 8 /* of steps, that are looked at */
+#define BLOCKS_MAX 8 /* of steps, that are considered */
 #define STAGES_MAX 4 /* of a pipeline */
 #define STEPS_USUAL 16
-#define TILES_MAX 16384 /* that are looked at */
+#define TILES_MAX 16384 /* that are considered */
 #define TILES_NEAR 256  /* of these, with steps of every length */
-/* Multiply-adds in a loop body: 16 KiB of machine code, and as much as lowering leaves straight. */
+/* Multiply-adds in a loop body: 16 KiB of machine code, and the most that lowering leaves
+ * unrolled. */
 #define UNROLLED_MAX 1024
-/* Sums of one point in straight code: compilers load ahead what many of them add up, into more
+/* Terms of one point's sum in unrolled code: of more, compilers load operands ahead into more
  * registers than there are. */
 #define SUMS_MAX 36
 #define STRAIGHT_STEPS_MAX 16 /* as well */
@@ -40,8 +41,8 @@ static int64_t divisor_below(int64_t n, int64_t most) {
     return most;
 }
 
-/* The most of `steps` that can be straight code with so many points each; of larger tiles lowering
- * leaves fewer. */
+/* The most of `steps` that can be unrolled with so many points each; of larger tiles lowering
+ * unrolls fewer. */
 int64_t kiln_gpu_unrolled(const kiln_gpu_tiling *t, int64_t steps, int64_t points) {
     const int64_t sums = KILN_MIN(STRAIGHT_STEPS_MAX, SUMS_MAX / taps_of(t)),
                   most = KILN_MIN(UNROLLED_MAX / (taps_of(t) * points), sums);
@@ -50,7 +51,7 @@ int64_t kiln_gpu_unrolled(const kiln_gpu_tiling *t, int64_t steps, int64_t point
 
 /* ---- the tables ------------------------------------------------------------------------------ */
 
-/* Sizes of a thread along an iterator: powers of two, and what divides the extent. */
+/* Sizes of a thread along an iterator: powers of two, and divisors of the extent. */
 static uint32_t list_points(int64_t extent, int64_t *out) {
     uint32_t count = 0;
     for (int64_t p = 1; p <= POINTS_MAX; p++)
@@ -58,7 +59,7 @@ static uint32_t list_points(int64_t extent, int64_t *out) {
     return count;
 }
 
-/* The dimension whose elements lie behind one another when they are copied. */
+/* The dimension whose elements are contiguous when they are copied. */
 static uint32_t last_dim(const kiln_gpu_tiling *t, const kiln_gpu_operand *o) {
     const kiln_shape *shape = &t->s->program->buffer.data[o->buffer].shape;
     uint32_t last = o->packed ? (uint32_t)o->along : o->rank - 1;
@@ -69,7 +70,7 @@ static uint32_t last_dim(const kiln_gpu_tiling *t, const kiln_gpu_operand *o) {
 /* The limit that the tile exceeds. */
 typedef enum fault { FITS, BY_THREADS, BY_REGISTERS, BY_SHARED, FAULTS } fault;
 
-/* Without regard to what is copied. */
+/* Without the copies. */
 static fault fault_of_threads(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile) {
     const kiln_gpu_limits *l = &t->limits;
     const int64_t threads = kiln_gpu_group_threads(t, tile);
@@ -77,7 +78,7 @@ static fault fault_of_threads(const kiln_gpu_tiling *t, const kiln_gpu_tile *til
     return kiln_gpu_points(t, tile) > ACCUMULATORS_MAX ? BY_REGISTERS : FITS;
 }
 
-/* Of such as keep to the limits so far. */
+/* Of tiles that are within those limits. */
 static fault fault_of_needs(const kiln_gpu_tiling *t, const kiln_gpu_needs *needs, int64_t stages) {
     const kiln_gpu_limits *l = &t->limits;
     const int64_t registers = kiln_gpu_tile_registers(needs, stages);
@@ -87,8 +88,8 @@ static fault fault_of_needs(const kiln_gpu_tiling *t, const kiln_gpu_needs *need
     return stages * needs->stage_bytes > l->shared_bytes ? BY_SHARED : FITS;
 }
 
-/* Elements that a thread can copy at once: they must lie behind one another, in the operand and in
- * what a tile reads of it. */
+/* Elements that a thread can copy at once: they must be contiguous, in the operand and in the
+ * region that a tile reads. */
 static int64_t widest_fetch(const kiln_gpu_tiling *t, const kiln_gpu_operand *o) {
     const kiln_program *p = t->s->program;
     const kiln_shape *shape = &p->buffer.data[o->buffer].shape;
@@ -115,7 +116,7 @@ typedef struct search {
     uint32_t count;
     kiln_gpu_tile *found; /* [TILES_MAX] */
     kiln_gpu_tile at;
-    uint32_t by[FAULTS]; /* how many each limit leaves out */
+    uint32_t by[FAULTS]; /* tiles that each limit excludes */
 } search;
 
 /* Copies are of whole vectors, so rows of a tile must be. */
@@ -130,7 +131,8 @@ static bool is_whole(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile) {
     return whole;
 }
 
-/* The tile with every number of parts in which a thread's points may lie, which takes nothing. */
+/* Adds the tile with every number of parts that a thread's points may be in, which costs
+ * nothing. */
 static void consider(search *f) {
     kiln_gpu_tiling *t = f->t;
     const int64_t *step = f->step[0];
@@ -170,7 +172,7 @@ static void search_iter(search *f, uint32_t n) {
         }
 }
 
-/* Blocks of k: what divides it; where that is too little, the last block is not full. */
+/* Blocks of k: its divisors; if these are too small, the last block is not full. */
 static uint32_t list_blocks(const kiln_gpu_tiling *t, int64_t *out) {
     const int64_t all = kiln_gpu_extent(t, t->k);
     uint32_t count = 0;
@@ -184,7 +186,8 @@ static uint32_t list_blocks(const kiln_gpu_tiling *t, int64_t *out) {
     return count;
 }
 
-/* Whether the device copies all operands by itself, ahead of threads and past their registers. */
+/* Whether the device copies all operands asynchronously, ahead of threads and without their
+ * registers. */
 static bool copies_ahead(const kiln_gpu_tiling *t) {
     const kiln_gpu *gpu = t->s->target->gpu;
     bool copies = gpu && gpu->capability >= KILN_COPIES_CAPABILITY;
@@ -224,7 +227,7 @@ static int by_sizes(const void *a, const void *b) {
     return 0;
 }
 
-/* Half of the table are the tiles that seem best, the others are spread over the rest. */
+/* Half of the table are the tiles with the best estimates, the others are spread over the rest. */
 void kiln_gpu_fill_table(kiln_gpu_tiling *t, kiln_gpu_tile *tile, uint32_t count) {
     const uint32_t best = KILN_GPU_ROWS_MAX / 2;
     qsort(tile, count, sizeof *tile, by_cycles);
@@ -268,7 +271,7 @@ void kiln_gpu_note_reach(const kiln_gpu_tiling *t, kiln_gpu_operand *o) {
     }
 }
 
-/* Sets how long the tile takes with the steps; false: they do not go together. */
+/* Sets the tile's estimated time with the steps; false: the combination is not legal. */
 static bool rate_tile(const kiln_gpu_tiling *t, kiln_gpu_tile *tile, const int64_t *step) {
     const kiln_gpu_needs needs = kiln_gpu_needs_of(t, tile, step[KILN_GPU_BLOCK]);
     const bool fits = fault_of_needs(t, &needs, step[KILN_GPU_STAGES]) == FITS;
@@ -276,7 +279,7 @@ static bool rate_tile(const kiln_gpu_tiling *t, kiln_gpu_tile *tile, const int64
     return fits;
 }
 
-/* Sorts the tiles by how long they take with steps of usual length. */
+/* Sorts the tiles by their estimated time with steps of usual length. */
 static void rate(const search *f) {
     uint32_t usual = 0;
     for (uint32_t k = 0; k < f->step_count; k++)
@@ -288,7 +291,7 @@ static void rate(const search *f) {
     qsort(f->found, f->count, sizeof *f->found, by_cycles);
 }
 
-/* The steps that seem best with the tile that then does, which is *out; NULL: none is legal. */
+/* The steps with the best estimate, and in *out the best tile with them; NULL: none is legal. */
 static const int64_t *best_of(const search *f, kiln_gpu_tile *out) {
     const int64_t *best = NULL;
     double least = INFINITY;
@@ -302,7 +305,7 @@ static const int64_t *best_of(const search *f, kiln_gpu_tile *out) {
 }
 
 /* Steps that the preferred tile can have; much longer ones would leave room for small tiles only.
- * Each as straight code as far as that goes, and with less of it. */
+ * Each unrolled as far as possible, and less. */
 static void fill_steps(const search *f, const int64_t *best, const kiln_gpu_tile *preferred) {
     kiln_gpu_tiling *t = f->t;
     const int64_t points = kiln_gpu_points(t, preferred), most_block = 2 * best[KILN_GPU_BLOCK],
@@ -328,7 +331,8 @@ static void fill_steps(const search *f, const int64_t *best, const kiln_gpu_tile
     }
 }
 
-/* Whether the tile goes with all steps of the table, in which those of one block stand together. */
+/* Whether the tile is legal with all steps of the table, in which those of one block are
+ * adjacent. */
 static bool goes_with_all(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile) {
     kiln_gpu_needs needs = {0};
     for (uint32_t k = 0; k < t->step_count; k++) {
@@ -340,7 +344,7 @@ static bool goes_with_all(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile) {
     return true;
 }
 
-/* Keeps the tiles that all steps of the table leave legal. */
+/* Keeps the tiles that are legal with all steps of the table. */
 static uint32_t keep_legal(const kiln_gpu_tiling *t, kiln_gpu_tile *tile, uint32_t count) {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < count; i++) {

@@ -1,6 +1,6 @@
-/* Reductions split among groups: where a result has too few tiles for the units of a GPU, several
- * groups make parts of each sum, and a second launch adds the parts up. There are no atomic
- * additions: the number of parts alone gives the order of a sum. */
+/* Reductions split among groups: if a result has too few tiles for the units of a GPU, several
+ * groups compute parts of each sum, and a second launch adds the parts. There are no atomic
+ * additions: the order of a sum depends on the number of parts only. */
 #include <math.h>
 #include <string.h>
 
@@ -10,9 +10,9 @@
 #include "compiler-core/sched/prim.h"
 
 #define PARTS_MAX 16
-#define STEPS_MIN 16         /* that are left to a part */
+#define STEPS_MIN 16         /* that a part has */
 #define GROUPS_ENOUGH 4      /* of each unit: more of them gain nothing */
-#define LAUNCH_CYCLES 2000.0 /* of devices that no row says it of */
+#define LAUNCH_CYCLES 2000.0 /* of devices without a row that gives it */
 
 const char *const kiln_gpu_tile_option[] = {"split", "other instruction", "matrix"};
 
@@ -39,7 +39,7 @@ static kiln_str name_of(const kiln_program *p, kiln_block block, uint32_t iter) 
     return kiln_iter_name(p, &p->block.data[block].iter[iter]);
 }
 
-/* Parts of one sum lie apart, results of one part side by side. */
+/* Parts of one sum lie apart, results of one part are contiguous. */
 static kiln_layout layout_of(const kiln_program *p, kiln_buffer parts) {
     const uint32_t last = p->buffer.data[parts].shape.rank - 1;
     kiln_layout layout = {0};
@@ -48,8 +48,8 @@ static kiln_layout layout_of(const kiln_program *p, kiln_buffer parts) {
     return layout;
 }
 
-/* What making so many parts and adding them up takes, on a copy of the program, and the part of
- * that is not the tiles'. */
+/* Expected cycles of making so many parts and adding them up, on a copy of the program, and how
+ * many of these are not the tiles'. */
 static double expect_parts(const kiln_sched *s, kiln_block block, uint32_t iter, int64_t parts,
                            const kiln_gpu_splits *splits, double *out_second, double *out_groups) {
     kiln_sched trial = *s;
@@ -92,8 +92,8 @@ static const char *explain_cycles(const kiln_sched *s, int64_t parts, double cyc
                              (long long)parts, cycles, least);
 }
 
-/* False: there are groups enough without parts, or too few steps to share. Says in any case why
- * there are no more parts. */
+/* False: there are enough groups without parts, or too few steps. Sets the reason why there are no
+ * more parts in any case. */
 static bool make_plan(kiln_sched *s, kiln_block block, const kiln_gpu_splits *splits, plan *out,
                       const char **out_limit) {
     const double enough = GROUPS_ENOUGH * (double)kiln_gpu_limits_of(s->target).units;
@@ -117,7 +117,7 @@ static bool make_plan(kiln_sched *s, kiln_block block, const kiln_gpu_splits *sp
         least = cycles, best = parts;
         out->second = second;
     }
-    /* More of them would leave blocks of steps that are not full. */
+    /* More parts would have blocks of steps that are not full. */
     for (int64_t parts = 2; parts <= best; parts *= 2) {
         out->row[out->count][0] = parts;
         out->row[out->count++][1] = all / parts;

@@ -1,5 +1,5 @@
-/* Blocks that stand alone, on GPUs: results are dealt to threads in the order of memory, some
- * behind one another to each; sums stay in registers. This applies to any program. */
+/* Blocks alone in their launches, on GPUs: results are distributed to threads in the order of
+ * memory, some neighbouring ones to each; sums stay in registers. This applies to any program. */
 #include "base/macros.h"
 #include "compiler-core/facts/loads.h"
 #include "compiler-core/facts/nest.h"
@@ -19,7 +19,7 @@ static kiln_sched_loops loops_of(const kiln_sched *s, kiln_block block, bool red
     return list;
 }
 
-/* The same of what has results, in the order in which these lie in memory. */
+/* Loops over the results, in their order in memory. */
 static kiln_sched_loops loops_in_memory(const kiln_sched *s, kiln_block block) {
     const kiln_program *p = s->program;
     const kiln_block_info *b = &p->block.data[block];
@@ -42,7 +42,7 @@ static kiln_sched_sample sample_threads(kiln_sched *s, const kiln_gpu_limits *l,
     uint32_t count = 0, preferred = 0;
     while (most / 2 >= results && most > l->warp) most /= 2;
     for (; count < SIZES_MAX && most >= KILN_MIN(l->warp, l->threads); most /= 2) {
-        /* Groups for all units, of not too few threads. */
+        /* Enough groups for all units, of not too few threads. */
         if (most >= 4 * l->warp && (most > 8 * l->warp || results / most < l->units))
             preferred = count + 1;
         value[count++] = most;
@@ -50,7 +50,7 @@ static kiln_sched_sample sample_threads(kiln_sched *s, const kiln_gpu_limits *l,
     return kiln_sched_categorical(s, value, count, KILN_MIN(preferred, count - 1));
 }
 
-/* Results that a thread makes at once, in vectors where that divides rows of memory. */
+/* Results that a thread computes at once, in vectors if these divide rows of memory. */
 static kiln_sched_sample sample_items(kiln_sched *s, const kiln_gpu_limits *l,
                                       const kiln_pattern *pattern, int64_t results, bool several) {
     const kiln_program *p = s->program;
@@ -69,7 +69,7 @@ static kiln_sched_sample sample_items(kiln_sched *s, const kiln_gpu_limits *l,
 }
 
 /* The sums of a thread's results, in registers: steps outside, so that neighbouring results share
- * what they read. False: they cannot be made there. */
+ * loads. False: they cannot be in registers. */
 static bool sum_in_thread(kiln_sched *s, kiln_block sums, kiln_sched_loop thread) {
     if (!kiln_sched_compute_at(kiln_sched_try(s), sums, thread)) return false;
     const kiln_sched_loops results = loops_of(s, sums, false), steps = loops_of(s, sums, true);
@@ -85,7 +85,8 @@ static bool sum_in_thread(kiln_sched *s, kiln_block sums, kiln_sched_loop thread
     return true;
 }
 
-/* The loops of its results as one, shared out; the loop over threads. None: they cannot be. */
+/* Fuses the loops over its results and distributes them; returns the loop over threads. None: not
+ * possible. */
 static kiln_sched_loop deal(kiln_sched *s, kiln_block block, bool several) {
     const kiln_gpu_limits limits = kiln_gpu_limits_of(s->target);
     const kiln_sched_loop none = {0};
@@ -98,7 +99,7 @@ static kiln_sched_loop deal(kiln_sched *s, kiln_block block, bool several) {
     kiln_sched_loop all = loops.loop[0];
     if (loops.count > 1) all = kiln_sched_fuse(kiln_sched_try(s), &loops);
     const int64_t count = kiln_sched_loop_is_none(all) ? 0 : kiln_sched_extent(s, all);
-    if (count == 0) return none; /* what has no results stays one launch that does nothing */
+    if (count == 0) return none; /* a block without results stays one launch that does nothing */
     const kiln_sched_sample threads = sample_threads(s, &limits, count),
                             items = sample_items(s, &limits, &pattern, count, several);
     const kiln_sched_loops part =
@@ -111,7 +112,8 @@ static kiln_sched_loop deal(kiln_sched *s, kiln_block block, bool several) {
     return part.loop[1];
 }
 
-/* Whether it reads what other blocks compute: then how much one iteration reads must be exact. */
+/* Whether it reads other blocks' results: then the amount that one iteration reads must be
+ * exact. */
 static bool reads_temps(kiln_program *p, kiln_block block) {
     const kiln_loads loads = kiln_block_loads(p, block);
     for (uint32_t i = 0; i < loads.count; i++)
@@ -119,8 +121,9 @@ static bool reads_temps(kiln_program *p, kiln_block block) {
     return false;
 }
 
-/* Several iterators index one dimension of the results, as in groups of channels: no loop of what
- * takes the results goes with one of them, so that block goes into the loops of the sums. */
+/* Several iterators index one dimension of the results, as in groups of channels: no loop of the
+ * block that takes the results corresponds to one of them, so that block is moved into the loops of
+ * the sums. */
 static bool sum_in_own_loops(kiln_sched *s, kiln_block block, kiln_block results) {
     const kiln_sched_loop thread = deal(s, block, false);
     const kiln_sched_loops steps = loops_of(s, block, true);
@@ -167,7 +170,7 @@ void kiln_gpu_spread_block(kiln_sched *s, kiln_block block) {
     deal(s, block, false);
 }
 
-/* What only fills up around the data of a reduction is computed where that is read. */
+/* Paddings of a reduction's data are computed where they are read. */
 void kiln_gpu_inline_paddings(kiln_sched *s) {
     kiln_program *p = s->program;
     kiln_block *reader = KILN_ARENA_ARRAY(s->arena, kiln_block, p->block.count);

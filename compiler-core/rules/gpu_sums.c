@@ -1,7 +1,7 @@
-/* Sums whose steps threads of a group share, on GPUs: reductions of few results and many steps that
- * no tile takes, such as products of one row with a matrix, means over images, and sums of
- * everything. Each thread adds up some steps, in a register. The parts of a sum lie in memory that
- * the group shares, where its threads add them up in halves (lower/crossthread.c).
+/* Sums whose steps are divided among threads of a group, on GPUs: reductions of few results and
+ * many steps that no tile fits, such as products of one row with a matrix, means over images, and
+ * sums of everything. Each thread adds up some steps, in a register. The parts of a sum are in
+ * shared memory, where the group's threads add them up in halves (lower/crossthread.c).
  *
  * Neighbouring threads read neighbouring elements: they belong to neighbouring results, or to
  * neighbouring steps of one result. */
@@ -14,7 +14,7 @@
 #define THREADS_MAX 512
 #define PARTS_MAX 256 /* what rfactor takes */
 #define SHAPES_MAX 48
-#define SECTOR_BYTES 32 /* that memory gives at a time */
+#define SECTOR_BYTES 32 /* that memory transfers at a time */
 #define STEPS_UNROLLED 4
 #define STEPS_MIN 32 /* of a sum that is worth barriers */
 
@@ -26,10 +26,10 @@ typedef struct sums {
     kiln_gpu_limits limits;
     kiln_block block;
     kiln_pattern pattern;
-    int across;            /* iterator whose results a group makes some of; -1: there is none */
+    int across;            /* iterator of which a group computes some results; -1: none */
     int along[2];          /* iterators whose steps threads share; the second one may be -1 */
     bool by_result;        /* neighbouring threads have neighbouring results */
-    double bytes;          /* of what is read most */
+    double bytes;          /* of the operand that is read most */
     int64_t element;       /* its bytes */
     double results, steps; /* all */
     uint32_t count, preferred;
@@ -111,8 +111,8 @@ static bool choose_roles(sums *m) {
 
 /* ---- how long it takes, about ---------------------------------------------------------------- */
 
-#define STEP 100.0      /* cycles from load to load where some are under way at once */
-#define HALVING 60.0    /* barrier, load and store of threads that add up what others have */
+#define STEP 100.0      /* cycles from load to load when several are in flight */
+#define HALVING 60.0    /* barrier, load and store of threads that add others' parts */
 #define BEGINNING 800.0 /* as in gpu_sizes.c */
 #define STEP_ISSUED 4.0 /* instructions */
 
@@ -136,12 +136,12 @@ static double cycles_of(const sums *m, double results, double parts, double more
     return KILN_MAX(latency, KILN_MAX(issued, traffic));
 }
 
-/* All shapes of groups within the limits, and the one that seems best. False: none is better than a
- * thread for each result. */
+/* All shapes of groups within the limits, and the one with the best estimate. False: none is better
+ * than a thread for each result. */
 static bool choose_shapes(sums *m) {
     const int64_t part_bytes =
         (int64_t)kiln_dtype_size(m->s->program->buffer.data[m->pattern.to.buffer].dtype);
-    /* Sums of parts take at most as much again as the parts. */
+    /* Sums of parts need at most as much again as the parts. */
     const int64_t most = KILN_MIN(KILN_MIN(m->limits.threads, THREADS_MAX),
                                   m->limits.shared_bytes / (2 * part_bytes));
     double least = cycles_of(m, (double)most / 2, 1, 1); /* a thread for each result */
@@ -200,8 +200,8 @@ static bool bind_threads(sums *m, const threads *t, const kiln_sched_loops *rest
     return fits && all.count;
 }
 
-/* Blocks that the reduction is made of: `part[0]` adds up what `part[1]` makes and so on; the last
- * one, in a register, adds up what is read, and `copy` puts that where the others read it. */
+/* Blocks of the reduction: `part[0]` adds up the results of `part[1]` and so on; the last one adds
+ * up the operands in a register, and `copy` stores that where the others read it. */
 typedef struct chain {
     kiln_block part[3], copy;
     uint32_t count;
@@ -290,7 +290,7 @@ static bool place_chain(sums *m, const chain *c, kiln_sched_loop grid, uint32_t 
     return bind_threads(m, &t, &none, &inner) && sum_in_thread(m, c->part[c->count - 1], inner);
 }
 
-/* The groups' loop of the block that takes the results, whose threads go on with them. */
+/* The groups' loop of the block that takes the results, which the same threads execute. */
 static bool make_grid(sums *m, kiln_block follower, kiln_buffer results, kiln_sched_loop *out) {
     kiln_sched *s = m->s;
     kiln_pattern pattern;
@@ -325,7 +325,7 @@ static bool make_grid(sums *m, kiln_block follower, kiln_buffer results, kiln_sc
     if (kiln_sched_loop_is_none(*out) ||
         !kiln_sched_bind(kiln_sched_try(s), *out, KILN_AXIS_BLOCK_X))
         return false;
-    if (rest.count) { /* what is made of each result is dealt to its threads */
+    if (rest.count) { /* the block's work for each result is distributed to its threads */
         const kiln_sched_loop all =
             rest.count > 1 ? kiln_sched_fuse(kiln_sched_try(s), &rest) : rest.loop[0];
         const kiln_sched_int part_of[] = {kiln_sched_rest(),
@@ -351,7 +351,7 @@ static bool make_single(sums *m, const chain *c, kiln_sched_loop *out) {
     return part.count && kiln_sched_bind(kiln_sched_try(s), *out, KILN_AXIS_BLOCK_X);
 }
 
-/* The only block that reads the result, if it makes one result of it as well, goes along. */
+/* Moves the only block that reads the result there, if it also has one result. */
 static void take_single(sums *m, kiln_sched_loop grid) {
     kiln_program *p = m->s->program;
     kiln_block *reader = KILN_ARENA_ARRAY(m->s->arena, kiln_block, p->block.count);

@@ -1,7 +1,7 @@
-/* The rule "tile" of GPUs: one large reduction. A group makes a tile of rows and columns of the
+/* The rule "tile" of GPUs: one large reduction. A group computes a tile of rows and columns of the
  * result, each of its threads the sums of some neighbouring points, which stay in registers. Block
- * by block of the reduction, the threads copy what several of them read into memory that they
- * share. What follows the reduction takes the sums where they are.
+ * by block of the reduction, the threads copy elements that several of them read into shared
+ * memory. The block that follows the reduction takes the sums from the registers.
  *
  * The loops of a tile's threads are fused and bound to one axis, in all nests alike, so that every
  * nest has whole warps, whatever the shape of the tile is. */
@@ -64,7 +64,7 @@ kiln_block kiln_gpu_copy_operand(kiln_gpu_tiling *t, const kiln_gpu_operand *o) 
     return copy;
 }
 
-/* What neighbours read lies innermost. */
+/* Elements that neighbours read are innermost. */
 static void lay_out(kiln_gpu_tiling *t, const kiln_gpu_operand *o, kiln_buffer copy) {
     kiln_layout layout = {0};
     if (o->along + 1 == (int)o->rank) return;
@@ -74,9 +74,9 @@ static void lay_out(kiln_gpu_tiling *t, const kiln_gpu_operand *o, kiln_buffer c
     kiln_sched_transform_layout(kiln_sched_try(t->s), copy, &layout, NULL, 0);
 }
 
-/* A constant that lies otherwise is packed once, so that threads copy what lies side by side. That
- * block is dealt to threads when the others have their places: a split that does not divide hides
- * from them that it packs all. */
+/* A constant in another layout is packed once, so that threads copy contiguous elements. The
+ * packing block is distributed to threads after the others are placed: a split that does not divide
+ * would hide from them that it packs all. */
 static bool pack(kiln_gpu_tiling *t, kiln_gpu_operand *o) {
     kiln_sched *s = t->s;
     o->packing = kiln_sched_cache_read(kiln_sched_try(s), t->block, o->buffer, KILN_SCOPE_GLOBAL);
@@ -86,7 +86,7 @@ static bool pack(kiln_gpu_tiling *t, kiln_gpu_operand *o) {
     return true;
 }
 
-/* The copy in shared memory, whose rows may be apart. */
+/* The copy in shared memory, whose rows may have gaps between them. */
 static kiln_block copy_operand(kiln_gpu_tiling *t, kiln_gpu_operand *o) {
     kiln_sched *s = t->s;
     if (o->packed && !pack(t, o)) return 0;
@@ -101,7 +101,7 @@ static kiln_block copy_operand(kiln_gpu_tiling *t, kiln_gpu_operand *o) {
     return copy;
 }
 
-/* The reduction runs over whole tiles; what is beyond the result is left out when it is taken from
+/* The reduction runs over whole tiles; elements beyond the result are skipped when it is taken from
  * the registers. */
 static void pad_tiles(kiln_gpu_tiling *t) {
     for (uint32_t n = 0; n < t->tiled; n++) {
@@ -130,7 +130,7 @@ static bool bind_all(kiln_sched *s, const kiln_sched_loops *loops, kiln_loop_axi
     return !kiln_sched_loop_is_none(*out) && kiln_sched_bind(kiln_sched_try(s), *out, axis);
 }
 
-/* What all nests of the tile have, from the outside. */
+/* The loops that all nests of the tile have, outermost first. */
 typedef struct tile_loops {
     kiln_sched_loops grid, threads, parts, points;
     kiln_sched_loop lanes;
@@ -159,7 +159,7 @@ static void add_all(kiln_sched_loops *to, const kiln_sched_loops *from) {
     for (uint32_t i = 0; i < from->count; i++) kiln_sched_loops_add(to, from->loop[i]);
 }
 
-/* Parts side by side, points one after the other in straight code, lanes at once. */
+/* Parts as virtual threads, points unrolled, lanes vectorized. */
 static void mark_points(kiln_sched *s, const tile_loops *all, bool lanes_lie_so) {
     if (all->parts.count) kiln_sched_vthread(kiln_sched_try(s), all->parts.loop[0]);
     for (uint32_t i = 0; i < all->points.count; i++)
@@ -233,8 +233,9 @@ static kiln_sched_sample sample_fetch(kiln_gpu_tiling *t, const kiln_gpu_operand
     return kiln_sched_categorical(t->s, width, widths, 0);
 }
 
-/* The elements of each step of k are dealt to some of the threads and the next steps to others, so
- * that a thread copies from the same places of all its steps: it finds them once. */
+/* The elements of each step of k are distributed to some of the threads and the next steps to
+ * others, so that a thread copies the same places of all its steps: it computes their addresses
+ * once. */
 static kiln_sched_loops deal_planes(kiln_gpu_tiling *t, const kiln_gpu_operand *o,
                                     kiln_block copy) {
     kiln_sched *s = t->s;
@@ -260,7 +261,8 @@ static kiln_sched_loops deal_planes(kiln_gpu_tiling *t, const kiln_gpu_operand *
     return (kiln_sched_loops){4, {threads.loop[1], part.loop[0], threads.loop[0], part.loop[2]}};
 }
 
-/* Elements are dealt to the threads in the order of memory, some behind one another to each. */
+/* Elements are distributed to the threads in the order of memory, some neighbouring ones to
+ * each. */
 static kiln_sched_loops deal_all(kiln_gpu_tiling *t, const kiln_gpu_operand *o, kiln_block copy) {
     kiln_sched *s = t->s;
     const kiln_sched_loops all = memory_order(t, o, copy, -1);
@@ -295,7 +297,7 @@ int kiln_gpu_follower_iter(const kiln_gpu_tiling *t, const kiln_pattern *followe
     return -1;
 }
 
-/* Each thread goes on with its own sums. */
+/* Each thread takes its own sums. */
 static bool place_follower(kiln_gpu_tiling *t, kiln_block follower, const nest *at) {
     kiln_sched *s = t->s;
     const kiln_buffer sums = s->program->block.data[t->block].buffer;

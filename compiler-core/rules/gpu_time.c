@@ -1,4 +1,4 @@
-/* How long a tile of threads takes, about: what chooses among tiles and steps that are legal. */
+/* Estimated time of a tile of threads, by which legal tiles and steps are ranked. */
 #include <math.h>
 
 #include "base/macros.h"
@@ -7,12 +7,13 @@
 /* Cycles from a block's first fetch to its last barrier, without the sums. */
 #define LATENCY 800.0
 #define FETCH_ISSUED 10.0   /* instructions of a fetch: indices, conditions, the load, the store */
-#define WIDE_ISSUED 5.0     /* of one whose elements lie behind one another: no index for each */
-#define COPY_SAVED 1.0      /* of these where the device copies by itself, */
-#define COPY_BRANCHED 5.0   /* and more of them where it does so under a condition */
+#define WIDE_ISSUED 5.0     /* of one with contiguous elements: no index for each */
+#define COPY_SAVED 1.0      /* fewer of these if the device copies asynchronously, */
+#define COPY_BRANCHED 5.0   /* and more if it does so under a condition */
 #define LOOP_ISSUED 8.0     /* of a turn of the loop over blocks of steps */
-#define BARRIER_ISSUED 30.0 /* lost in a group until its warps go on, in slots of a warp */
-/* Slots that a warp waits for the first loads of straight code, which then come ahead of sums. */
+#define BARRIER_ISSUED 30.0 /* lost in a group at a barrier, in slots of a warp */
+/* Slots that a warp waits for the first loads of unrolled code; later ones are issued ahead of the
+ * sums. */
 #define STALL 60.0
 #define BANKS 32 /* of shared memory */
 #define BANK_BYTES 4
@@ -33,8 +34,8 @@ double kiln_gpu_groups(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile) {
     return groups;
 }
 
-/* Loads of a thread of what it needs of the operand for one step of k: whole vectors along the
- * dimension that lies innermost. Taps that read the same element load it once. */
+/* Loads of the operand by a thread for one step of k: whole vectors along the innermost dimension.
+ * Taps that read the same element load it once. */
 static double loads_of(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
                        const kiln_gpu_tile *tile) {
     double hull = 1, each = 1;
@@ -55,8 +56,8 @@ static double loads_of(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
     return KILN_MIN(hull, each);
 }
 
-/* How often a load of a warp takes its turn because threads ask the same bank for other words. Of
- * vectors, which windows hardly allow, each quarter of the threads has its turn anyway. */
+/* Turns of a warp's load because threads read different words of the same bank. With vectors, which
+ * windows hardly allow, each quarter of the threads has a separate turn anyway. */
 static double bank_turns_of(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
                             const kiln_gpu_tile *tile) {
     int64_t apart[KILN_GPU_TILED_MAX] = {0}, stride = 1;
@@ -75,7 +76,7 @@ static double bank_turns_of(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
     int64_t words[BANKS] = {0}, most = 1;
     for (int64_t thread = 0; thread < t->limits.warp; thread++) {
         int64_t at = 0, rest = thread;
-        bool other = true; /* than what threads before it ask for */
+        bool other = true; /* than the words of threads before it */
         for (uint32_t n = t->tiled; n-- > 0; rest /= tile->threads[n]) {
             at += rest % tile->threads[n] * apart[n];
             other &= apart[n] != 0 || rest % tile->threads[n] == 0;
@@ -87,8 +88,8 @@ static double bank_turns_of(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
     return (double)KILN_MAX(vectors ? most / 4 : most, 1);
 }
 
-/* Slots of a warp for one step of the reduction: sums, and loads of what they add up. Vectors that
- * belong to one thread and lie side by side make several threads ask the same banks. */
+/* Slots of a warp for one step of the reduction: sums, and loads of their operands. Adjacent
+ * vectors of one thread make several threads read the same banks. */
 static double issued_of(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile, int64_t points) {
     const kiln_block_info *b = &t->s->program->block.data[t->block];
     double slots = (double)points;
@@ -106,7 +107,7 @@ static double issued_of(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile, int
     return slots;
 }
 
-/* Groups on a unit at once, as far as there is room. */
+/* Groups on a unit at once, as room allows. */
 static double resident_of(const kiln_gpu_tiling *t, const kiln_gpu_needs *needs, int64_t stages) {
     const kiln_gpu_limits *l = &t->limits;
     const int64_t threads = needs->threads,
@@ -118,7 +119,7 @@ static double resident_of(const kiln_gpu_tiling *t, const kiln_gpu_needs *needs,
     return (double)KILN_MAX(most, 1);
 }
 
-/* Whether some of what the tiles read of the operand is not there. */
+/* Whether the tiles read beyond the operand. */
 static bool reaches_beyond(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
                            const kiln_gpu_tile *tile) {
     const kiln_program *p = t->s->program;
@@ -132,7 +133,7 @@ static bool reaches_beyond(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
     return beyond;
 }
 
-/* Slots of a warp for what its threads fetch for a block. */
+/* Slots of a warp for its threads' fetches for a block. */
 static double fetching_of(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile,
                           const kiln_gpu_needs *needs, int64_t stages) {
     double slots = 0;

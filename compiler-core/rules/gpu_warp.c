@@ -1,13 +1,14 @@
-/* The rule "warp" of GPUs: a product whose type an instruction of warps multiplies. A group makes a
- * tile of the result, each of its warps some tiles of the instruction, whose sums stay in registers
- * of its threads as the vendor's description deals them out (ir/fragments.def). Blocks of both
- * operands are copied into shared memory, in units of 16 bytes that change places, so that
- * ldmatrix reads eight rows of them from different banks. Rows that windows read are a unit apart
- * instead: what a step of a window adds to an address is then the same for all.
+/* The rule "warp" of GPUs: a product whose type an instruction of warps multiplies. A group
+ * computes a tile of the result, each of its warps some tiles of the instruction, whose sums stay
+ * in registers of its threads as the vendor's description distributes them (ir/fragments.def).
+ * Blocks of both operands are copied into shared memory, in permuted units of 16 bytes, so that
+ * ldmatrix reads eight rows of them from different banks. Rows that windows read have a unit of
+ * padding instead: a step of a window then adds the same to every address.
  *
- * Where four warps together have an instruction (wgmma), which reads both operands from there, rows
- * have 128 bytes and exchange their units as its descriptors say. Products that both kinds multiply
- * have sketches of both: of the one that seems faster, and by option of the other one.
+ * For the instruction of four warps together (wgmma), which reads both operands from there, rows
+ * have 128 bytes and their units are permuted as its descriptors say. Products that both kinds
+ * multiply have sketches of both: of the one with the better estimate, and by option of the other
+ * one.
  *
  * Other reductions of the task have tiles of threads, as the rule "tile" makes them. */
 #include "compiler-core/rules/gpu_warp.h"
@@ -18,7 +19,7 @@
 #include "compiler-core/facts/loads.h"
 #include "compiler-core/facts/nest.h"
 
-#define ROWS_MIN 4 /* fewer, or columns, leave most of an instruction empty */
+#define ROWS_MIN 4 /* fewer rows, or columns, leave most of an instruction empty */
 
 /* ---- whether there is an instruction --------------------------------------------------------- */
 
@@ -33,7 +34,7 @@ static int plain_dim(const kiln_gpu_tiling *t, const kiln_gpu_operand *o, int i)
     return -1;
 }
 
-/* The last dimension in which the iterator takes part; -1: there is none. */
+/* The last dimension that the iterator indexes; -1: none. */
 static int dim_of(const kiln_gpu_operand *o, int i) {
     for (uint32_t d = o->rank; d-- > 0;)
         if (o->coefficient[d][i]) return (int)d;
@@ -55,8 +56,8 @@ static bool has_two_sides(const kiln_gpu_tiling *t) {
     return false;
 }
 
-/* Whether copies can have zeros behind the steps of k. Where another iterator moves along with it,
- * as that of a split sum's parts does, the steps of the next part lie there. */
+/* Whether copies can have zeros behind the steps of k. If another iterator indexes the same
+ * dimension, as that of a split sum's parts does, the steps of the next part lie there. */
 static bool ends_in_zeros(const kiln_gpu_tiling *t) {
     bool alone = true;
     for (uint32_t a = 0; a < t->operand_count; a++)
@@ -96,7 +97,7 @@ static bool slides(const kiln_gpu_tiling *t, const kiln_gpu_operand *o) {
     return found;
 }
 
-/* The dimension that lies innermost in memory: of a gathered operand, where it is taken from. */
+/* The innermost dimension in memory: of a gathered operand, in its source. */
 static int innermost(kiln_gpu_warp_tiling *w, uint32_t a) {
     const kiln_gpu_operand *o = &w->t.operand[a];
     const int tile = w->tile_dim[a], k = w->k_dim[a];
@@ -107,8 +108,8 @@ static int innermost(kiln_gpu_warp_tiling *w, uint32_t a) {
                : k;
 }
 
-/* How the operands lie in shared memory: steps or, where that is how they lie and ldmatrix can turn
- * them, rows or columns behind one another. */
+/* Layouts of the operands in shared memory: steps contiguous or, if the operand has that layout and
+ * ldmatrix can transpose it, rows or columns. */
 static bool choose_layouts(kiln_gpu_warp_tiling *w) {
     kiln_gpu_tiling *t = &w->t;
     for (uint32_t a = 0; a < 2; a++) {
@@ -156,8 +157,8 @@ static bool choose_roles(kiln_gpu_warp_tiling *w, kiln_intrinsic_owner owner) {
 enum { BY_WARPS, BY_GROUPS, OWNERS }; /* instructions of single warps, or of warp groups */
 static const kiln_intrinsic_owner owner_of[OWNERS] = {KILN_INTRINSIC_WARP, KILN_INTRINSIC_GROUP};
 
-/* The tiling of the instruction that seems faster, or of the `other` one where both have one.
- * NULL: `*out` is it, or has no instruction at all. Else why no tile is legal. */
+/* The tiling of the instruction with the better estimate, or of the `other` one if both have a
+ * tiling. NULL: `*out` is it, or has no instruction at all. Else why no tile is legal. */
 static const char *choose_tiling(kiln_sched *s, kiln_block block, bool other,
                                  kiln_gpu_warp_tiling *out, bool *out_both) {
     kiln_gpu_warp_tiling w[OWNERS];
@@ -179,8 +180,8 @@ static const char *choose_tiling(kiln_sched *s, kiln_block block, bool other,
     return empty[chosen];
 }
 
-/* As kiln_gpu_expect_tile, by instructions of warps where there are any. `other`: by those that
- * seem slower, of a block that has both. */
+/* As kiln_gpu_expect_tile, by instructions of warps if there are any. `other`: by those with the
+ * worse estimate, of a block that has both. */
 static double expect(kiln_sched *s, kiln_block block, bool other, double *out_groups) {
     kiln_gpu_warp_tiling w;
     bool both;
@@ -198,7 +199,7 @@ static double expect_other(kiln_sched *s, kiln_block block, double *out_groups) 
     return expect(s, block, true, out_groups);
 }
 
-/* Whether some instruction multiplies operands of these types, however they are indexed. */
+/* Whether some instruction multiplies operands of these types, regardless of their indices. */
 static bool multiplies_types(const kiln_sched *s, kiln_block block) {
     kiln_pattern pattern;
     const kiln_program *p = s->program;

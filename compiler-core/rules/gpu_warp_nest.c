@@ -31,8 +31,8 @@ static void sample_sizes(kiln_gpu_warp_tiling *w) {
 
 /* ---- operands -------------------------------------------------------------------------------- */
 
-/* Other dimensions, then the two that instructions read. Warp groups read rows or columns that lie
- * behind one another in stretches, each of a row's length, with all steps. */
+/* Other dimensions, then the two that instructions read. Warp groups read contiguous rows or
+ * columns in stretches of a row's length, each with all steps. */
 static void lay_out(kiln_gpu_warp_tiling *w, uint32_t a, kiln_buffer buffer) {
     const kiln_gpu_operand *o = &w->t.operand[a];
     const int before = w->k_inside[a] ? w->tile_dim[a] : w->k_dim[a];
@@ -50,7 +50,7 @@ static void lay_out(kiln_gpu_warp_tiling *w, uint32_t a, kiln_buffer buffer) {
         kiln_sched_transform_layout(kiln_sched_try(w->t.s), buffer, &layout, NULL, 0);
 }
 
-/* Units of 16 bytes change places, or rows that windows read are a unit apart. */
+/* Permutes units of 16 bytes, or pads rows that windows read by a unit. */
 static void swizzle(kiln_gpu_warp_tiling *w, uint32_t a, kiln_buffer shared) {
     kiln_gpu_tiling *t = &w->t;
     const kiln_sched_int unit = kiln_sched_const(KILN_GPU_WARP_UNIT_BYTES / t->operand[a].bytes),
@@ -81,7 +81,7 @@ static kiln_block copy_operand(kiln_gpu_warp_tiling *w, uint32_t a) {
             kiln_sched_cache_read(kiln_sched_try(s), t->block, o->buffer, KILN_SCOPE_GLOBAL);
         if (!packed) return 0;
         o->buffer = s->program->block.data[packed].buffer;
-        o->packing = packed; /* dealt to threads when the others have their places */
+        o->packing = packed; /* distributed to threads after the others are placed */
         lay_out(w, a, o->buffer);
     }
     const kiln_block copy = kiln_gpu_copy_operand(t, o);
@@ -109,7 +109,7 @@ static void pad_tiles(kiln_gpu_warp_tiling *w) {
 typedef struct split_iter {
     kiln_sched_loop grid, warps, pieces;
     kiln_sched_loop quarters, lanes; /* of the instruction: its warps, and threads of one */
-    kiln_sched_loop tiles, sums;     /* and what one of them has */
+    kiln_sched_loop tiles, sums;     /* and the sums of one of them */
 } split_iter;
 
 /* Sizes that a loop is split into, and where the loops of each go. */
@@ -124,8 +124,8 @@ static void add_part(loop_parts *parts, kiln_sched_loop *to, kiln_sched_int size
     parts->size[parts->count++] = size;
 }
 
-/* Rows of an instruction are those of its warps, of the sums of a thread, of its threads; columns,
- * of which that of a warp group has many, those of tiles, of threads, of sums. */
+/* Rows of an instruction are split over its warps, the sums of a thread, and its threads; columns,
+ * of which a warp group's has many, over tiles, threads, and sums. */
 static split_iter split(kiln_gpu_warp_tiling *w, kiln_sched_loop loop, uint32_t n, bool grid) {
     kiln_gpu_tiling *t = &w->t;
     const bool rows = n == 0, columns = n + 1 == t->tiled, grouped = kiln_gpu_warp_is_grouped(w);
@@ -162,7 +162,7 @@ static void unroll_all(kiln_sched *s, const kiln_sched_loops *loops) {
         kiln_sched_unroll(kiln_sched_try(s), loops->loop[i]);
 }
 
-/* What all nests of the tile have, from the outside. */
+/* The loops that all nests of the tile have, outermost first. */
 typedef struct tile_loops {
     kiln_sched_loops grid, warps, quarters, lanes, pieces;
     kiln_sched_loops sums; /* rows, tiles of columns, columns */
@@ -184,7 +184,8 @@ static void add_threads(kiln_sched_loops *to, const tile_loops *all) {
     add_all(to, &all->lanes);
 }
 
-/* Threads of a warp along x, warps along y; where these are four of a group, groups along z. */
+/* Threads of a warp along x, warps along y; if these are the four of a warp group, warp groups
+ * along z. */
 static bool bind_threads(kiln_gpu_warp_tiling *w, const tile_loops *all) {
     kiln_sched *s = w->t.s;
     kiln_sched_loop bound;
@@ -199,9 +200,9 @@ typedef struct nest {
     kiln_sched_loop sums;          /* the instruction's outermost loop */
 } nest;
 
-/* Warp groups may make several tiles: by default where a producer fetches for the next one while
- * they end one, if no unit is idle for longer. Single warps fetch nothing ahead across tiles, so
- * they would gain nothing. */
+/* Warp groups may compute several tiles: by default if a producer fetches for the next one while
+ * they finish one, and no unit is idle for longer. Single warps fetch nothing ahead across tiles,
+ * so they would gain nothing. */
 static bool bind_grid(kiln_gpu_warp_tiling *w, const kiln_sched_loops *grid, nest *out) {
     kiln_gpu_tiling *t = &w->t;
     const kiln_sched_loop tiles =
@@ -273,7 +274,8 @@ static bool make_sums(kiln_gpu_warp_tiling *w, const nest *at) {
     return kiln_sched_tensorize(kiln_sched_try(s), at->sums, w->mma);
 }
 
-/* Elements are dealt to the threads in the order of memory, 16 bytes to each where they lie so. */
+/* Elements are distributed to the threads in the order of memory, 16 contiguous bytes to each if
+ * possible. */
 static bool place_copy(kiln_gpu_warp_tiling *w, uint32_t a, kiln_block copy, const nest *at) {
     kiln_gpu_tiling *t = &w->t;
     kiln_sched *s = t->s;
@@ -320,7 +322,7 @@ static bool place_copy(kiln_gpu_warp_tiling *w, uint32_t a, kiln_block copy, con
     return kiln_sched_reorder(kiln_sched_try(s), &order) && bind_threads(w, &threads);
 }
 
-/* Each thread goes on with its own sums. */
+/* Each thread takes its own sums. */
 static bool place_follower(kiln_gpu_warp_tiling *w, kiln_block follower, const nest *at) {
     kiln_gpu_tiling *t = &w->t;
     kiln_sched *s = t->s;

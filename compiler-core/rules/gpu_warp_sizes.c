@@ -1,5 +1,5 @@
-/* Tables of tiles of warps and of steps: every row of the one goes with every row of the other, so
- * nothing that a limit forbids is ever drawn. */
+/* Tables of tiles of warps and of steps: every row of the one is legal with every row of the other,
+ * so no drawn combination exceeds a limit. */
 #include <math.h>
 
 #include "base/integer.h"
@@ -19,15 +19,16 @@
 #define BLOCK_BYTES_MIN 32
 #define STAGES_MAX 4 /* of a pipeline */
 #define TILES_MAX 8192
-/* Registers of addresses, counters and operands of the next instructions, beside those that are
- * counted: ptxas 12.9 gives default tiles at most so many more on sm_80. */
+/* Registers of addresses, counters and operands of the next instructions, besides those that are
+ * counted: ptxas 12.9 gives default tiles at most this many more on sm_80. */
 #define REGISTERS_BESIDE 40
-#define REGISTERS_LOWERED 22 /* what lower/registers.c leaves for the same */
-/* 64 bits of address, and what a condition is made of (decision 87). Default tiles of warp
- * groups, which hold no fragments, spill nothing with less. */
+#define REGISTERS_LOWERED 22 /* lower/registers.c reserves for the same */
+/* 64 bits of address, and the terms of a condition (decision 87). Default tiles of warp groups,
+ * which hold no fragments, spill nothing with less. */
 #define PLACE_WORDS 4
 #define PLACE_WORDS_OF_GROUPS 2
-/* Of a thread that only fetches, and steps in which others get what it leaves (setmaxnreg). */
+/* Of a thread that only fetches, and the granularity in which others get the registers it releases
+ * (setmaxnreg). */
 #define REGISTERS_FETCHING 40
 #define REGISTERS_STEP 8
 #define BANK_BYTES 128   /* of shared memory, a cycle */
@@ -42,8 +43,8 @@ void kiln_gpu_warp_exchange(int64_t row_bytes, int64_t *out_ways, int64_t *out_s
 
 /* ---- what a tile takes ----------------------------------------------------------------------- */
 
-/* Pieces of a warp: instructions for each step of theirs. Of a warp group, whose instruction has
- * all its columns, eights of those. */
+/* Pieces of a warp: instructions per step. Of a warp group, whose instruction has all its columns,
+ * eights of those. */
 static int64_t pieces_of(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *tile, uint32_t from,
                          uint32_t to) {
     int64_t pieces = 1;
@@ -61,7 +62,8 @@ static int64_t fetched_words(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile 
     return words;
 }
 
-/* Whether the device copies all operands by itself, ahead of threads and past their registers. */
+/* Whether the device copies all operands asynchronously, ahead of threads and without their
+ * registers. */
 static bool copies_ahead(const kiln_gpu_warp_tiling *w) {
     bool copies = w->t.s->target->gpu->capability >= KILN_COPIES_CAPABILITY;
     for (uint32_t a = 0; a < w->t.operand_count; a++)
@@ -69,14 +71,15 @@ static bool copies_ahead(const kiln_gpu_warp_tiling *w) {
     return copies;
 }
 
-/* Threads of the group with those that only fetch: as many as have an instruction together. */
+/* Threads of the group with those that only fetch, which are as many as execute an instruction
+ * together. */
 static int64_t all_threads(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *tile,
                            const int64_t *step) {
     return kiln_gpu_group_threads(&w->t, tile) + (step[KILN_GPU_WARP_PRODUCER] ? w->t.together : 0);
 }
 
-/* What is fetched element by element has an address and conditions for each, which compilers take
- * out of the loop over blocks. */
+/* Element-by-element fetches have an address and conditions each, which compilers move out of the
+ * loop over blocks. */
 static int64_t places_of(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *tile, int64_t block) {
     const int64_t words = kiln_gpu_warp_is_grouped(w) ? PLACE_WORDS_OF_GROUPS : PLACE_WORDS;
     int64_t places = 0;
@@ -86,8 +89,8 @@ static int64_t places_of(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *til
     return places;
 }
 
-/* Sums, fragments of one step and of the next one's columns where they are in registers, and what
- * is on its way through them, unless a producer fetches. */
+/* Sums, fragments of one step and of the next one's columns if they are in registers, and fetched
+ * elements in flight, unless a producer fetches. */
 static int64_t registers_of(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *tile,
                             const int64_t *step) {
     const int64_t rows = pieces_of(w, tile, 0, 1), columns = pieces_of(w, tile, 1, w->t.tiled),
@@ -104,8 +107,8 @@ static bool stages_in_registers(const int64_t *step) {
     return step[KILN_GPU_WARP_STAGES] == 2 && !step[KILN_GPU_WARP_PRODUCER];
 }
 
-/* Registers as lowering counts them: sums, and what two stages carry, halves as the f32 that they
- * become. */
+/* Registers as lowering counts them: sums, and the fetched elements of two stages, halves as the
+ * f32 that they become. */
 static int64_t lowered_of(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *tile,
                           const int64_t *step) {
     const bool halves = kiln_dtype_is_float(w->mma->operand[0]);
@@ -119,7 +122,7 @@ static int64_t lowered_of(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *ti
            (stages_in_registers(step) ? (bytes + 3) / 4 : 0) + REGISTERS_LOWERED;
 }
 
-/* Whether pipelines of two stages hold more of an operand than stands in registers. */
+/* Whether pipelines of two stages hold more of an operand than fits in registers. */
 static bool stages_too_many(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *tile,
                             const int64_t *step) {
     bool more = false;
@@ -145,8 +148,8 @@ static int64_t shared_of(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *til
 
 typedef enum fault { FITS, BY_THREADS, BY_REGISTERS, BY_SHARED, FAULTS } fault;
 
-/* The most that a thread of the group can have, all together. With a producer whose threads need
- * few the others can have more than an equal share. */
+/* The most registers that a thread of the group can have. With a producer, whose threads need few,
+ * the others can have more than an equal share. */
 static int64_t registers_most(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *tile,
                               const int64_t *step) {
     const kiln_gpu_limits *l = &w->t.limits;
@@ -176,15 +179,15 @@ static fault fault_of(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *tile,
 /* As in gpu_sizes.c. */
 #define LATENCY 800.0
 #define FETCH_ISSUED 8.0
-#define COPY_ISSUED 4.0 /* an address, its copy, and what moves them on */
+#define COPY_ISSUED 4.0 /* an address, its copy, and their increments */
 #define LOOP_ISSUED 8.0
-#define NOT_HIDDEN 0.1 /* of what shorter terms take behind the longest one */
+#define NOT_HIDDEN 0.1 /* share of the shorter terms' time that the longest one does not hide */
 /* Share of the tensor cores' rate that instructions of single warps reach where warp groups have
  * their own: an assumption, to be measured on a device. */
 #define SINGLE_WARPS 0.63
 /* Cycles in which a warp group multiplies nothing, from the end of a block's last instruction, for
- * which its threads wait, to the next block's first: a guess. Where threads of their own fetch,
- * groups wait for no barrier of all threads, so that one multiplies while another waits. */
+ * which its threads wait, to the next block's first: a guess. If dedicated threads fetch, groups
+ * wait for no barrier of all threads, so that one multiplies while another waits. */
 #define DRAINED 64.0
 
 static int64_t taps_of(const kiln_gpu_tiling *t) {
@@ -194,7 +197,7 @@ static int64_t taps_of(const kiln_gpu_tiling *t) {
     return taps;
 }
 
-/* Groups on a unit at once, as far as limits go. */
+/* Groups on a unit at once, as limits allow. */
 static double resident_of(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *tile,
                           const int64_t *step) {
     const kiln_gpu_limits *l = &w->t.limits;
@@ -205,7 +208,7 @@ static double resident_of(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *ti
     return (double)KILN_MAX(most, 1);
 }
 
-/* What the instructions of a group take for one step of theirs. */
+/* The cost of a group's instructions for one step. */
 typedef struct step_cost {
     double products, issued, shared_bytes;
 } step_cost;
@@ -286,7 +289,7 @@ static double cycles_of(const kiln_gpu_warp_tiling *w, const kiln_gpu_tile *tile
     return groups / resident * (blocks * KILN_MAX(resident * most, alone + waits) + LATENCY);
 }
 
-/* Turns of a copying loop that compilers write out; in longer ones each load is waited for, as in
+/* Turns of a copying loop that compilers unroll; in longer ones threads wait for each load, as in
  * estimate_gpu.c. */
 #define COPIED_TURNS_MAX 32
 
@@ -315,7 +318,7 @@ typedef struct search {
     uint32_t count;
     kiln_gpu_tile *found; /* [TILES_MAX] */
     kiln_gpu_tile at;
-    uint32_t by[FAULTS]; /* how many each limit leaves out */
+    uint32_t by[FAULTS]; /* tiles that each limit excludes */
 } search;
 
 static void search_iter(search *f, uint32_t n);
@@ -326,8 +329,8 @@ static void search_further(search *f, uint32_t n, int64_t warps, int64_t pieces)
     search_iter(f, n + 1);
 }
 
-/* Columns of an instruction of warp groups, in eights: powers of two, or what divides all of them;
- * whole stretches where they lie in such. Not so many that half of them would do. */
+/* Columns of an instruction of warp groups, in eights: powers of two, or divisors of their number;
+ * whole stretches if the layout has them. Not so many that half of them would be enough. */
 static void search_columns(search *f, uint32_t n) {
     const kiln_gpu_warp_tiling *w = f->w;
     const int64_t all = kiln_gpu_extent(&w->t, w->t.iter[n]);
@@ -368,15 +371,15 @@ int64_t kiln_gpu_warp_unit_steps(const kiln_intrinsic *in) {
     return in->owner == KILN_INTRINSIC_GROUP ? row : in->steps;
 }
 
-/* k with what fills up whole blocks. */
+/* k rounded up to whole blocks. */
 static int64_t padded_steps(const kiln_gpu_warp_tiling *w, int64_t block) {
     const int64_t all = kiln_gpu_extent(&w->t, w->t.k);
     return (all + block - 1) / block * block;
 }
 
 /* Blocks of k, in whole instructions, each with every number of stages, which for warp groups
- * threads of their own may fetch: such as divide it, or where
- * it is no whole instruction such as add a third at most. */
+ * dedicated threads may fetch: divisors of k, or, if k is no multiple of an instruction's steps,
+ * blocks that add at most a third. */
 static uint32_t list_steps(const kiln_gpu_warp_tiling *w,
                            int64_t out[KILN_GPU_WARP_STEPS_MAX][KILN_GPU_WARP_STEP_COLUMNS]) {
     const int64_t unit = kiln_gpu_warp_unit_steps(w->mma), all = padded_steps(w, unit),
@@ -403,7 +406,7 @@ static uint32_t list_steps(const kiln_gpu_warp_tiling *w,
     return count;
 }
 
-/* Elements that a thread copies at once, with whatever tile and block. */
+/* Elements that a thread copies at once, with any tile and block. */
 static int64_t fetch_of(const kiln_gpu_warp_tiling *w, uint32_t a) {
     const kiln_gpu_tiling *t = &w->t;
     const kiln_gpu_operand *o = &t->operand[a];

@@ -1,5 +1,5 @@
-/* Blocks that stand alone: their results are dealt to threads in order. This applies to any
- * program. */
+/* Blocks alone in their launches: their results are distributed to threads in order. This applies
+ * to any program. */
 #include "compiler-core/facts/loads.h"
 #include "compiler-core/rules/group.h"
 
@@ -35,7 +35,7 @@ void kiln_group_spread_block(kiln_sched *s, kiln_block block) {
     kiln_sched_loop all = results.loop[0];
     if (results.count > 1) all = kiln_sched_fuse(kiln_sched_try(s), &results);
     const int64_t count = kiln_sched_loop_is_none(all) ? 0 : kiln_sched_extent(s, all);
-    if (count == 0) return; /* what has no results stays one launch that does nothing */
+    if (count == 0) return; /* a block without results stays one launch that does nothing */
     const kiln_sched_sample threads = sample_threads(s, count);
     const kiln_sched_loops part = kiln_sched_split(
         s, all, KILN_SCHED_INTS(kiln_sched_rest(), kiln_sched_element(threads, 0)));

@@ -1,8 +1,8 @@
-/* The rule "tile" of devices with groups of threads: one large reduction. A group makes a tile of
- * rows and columns of the result; each of its threads the sums of some neighbouring points, in
- * memory of its own. Block by block of the reduction, the threads copy what several of them read
- * into memory that they share, and go on from there. What follows the reduction takes the sums
- * where they are. */
+/* The rule "tile" of devices with groups of threads: one large reduction. A group computes a tile
+ * of rows and columns of the result; each of its threads the sums of some neighbouring points, in
+ * its own memory. Block by block of the reduction, the threads copy elements that several of them
+ * read into shared memory, and read them there. The block that follows the reduction takes the sums
+ * from the threads' memory. */
 #include <math.h>
 
 #include "base/macros.h"
@@ -18,7 +18,7 @@ typedef struct group_tiling {
     kiln_sched *s;
     kiln_block block;
     kiln_pattern pattern;
-    int iter[AXES]; /* of rows, -1 where there are none, and of columns: the contiguous one */
+    int iter[AXES]; /* of rows, -1 if there are none, and of columns: the contiguous one */
     int k;          /* reduced in blocks */
     bool direct;    /* nothing is copied */
     /* [pattern.from_count]: that the operand is copied. */
@@ -47,7 +47,7 @@ static bool choose_roles(group_tiling *t) {
 }
 
 /* Whether several threads of a group read one element: it does not depend on rows or columns, or
- * they read windows that overlap. */
+ * their windows overlap. */
 static bool is_shared(const group_tiling *t, const kiln_block_access *a) {
     return a->window || !(a->iters >> t->iter[COLUMN] & 1) ||
            (t->iter[ROW] >= 0 && !(a->iters >> t->iter[ROW] & 1));
@@ -58,7 +58,7 @@ static uint32_t choose_copies(group_tiling *t) {
     uint32_t count = 0;
     t->copies = KILN_ARENA_ARRAY(t->s->arena, bool, t->pattern.from_count);
     for (uint32_t a = 0; a < t->pattern.from_count; a++) {
-        bool again = false; /* the same buffer in another place */
+        bool again = false; /* the same buffer at another index */
         for (uint32_t b = 0; b < a; b++)
             again |= t->pattern.from[b].buffer == t->pattern.from[a].buffer;
         if (again || !is_shared(t, &t->pattern.from[a])) continue;
@@ -70,8 +70,8 @@ static uint32_t choose_copies(group_tiling *t) {
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
-/* What takes how long in comparison, to prefer one tile to others before anything is measured. GPUs
- * have the same order; the null device has these numbers (base/null_code.h). */
+/* Relative costs, to prefer one tile to others before anything is measured. GPUs have the same
+ * order; the null device has these numbers (base/null_code.h). */
 #define STATEMENT 1.0
 #define DEVICE_ACCESS 4.0
 #define SHARED_ACCESS 1.0
@@ -85,8 +85,8 @@ static uint32_t choose_copies(group_tiling *t) {
 
 static double parts(int64_t extent, int64_t size) { return ceil((double)extent / (double)size); }
 
-/* Elements of an operand that one block of the reduction reads for a tile, about: windows reach as
- * far beyond the tile as the iterators that slide. */
+/* Approximate elements of an operand that one block of the reduction reads for a tile: windows
+ * reach beyond the tile by the extents of the sliding iterators. */
 static double elements_of(const group_tiling *t, const kiln_block_access *a, const tile_sizes *z) {
     double elements = 1, sliding = 0;
     const kiln_block_info *b = &t->s->program->block.data[t->block];
@@ -102,8 +102,8 @@ static double elements_of(const group_tiling *t, const kiln_block_access *a, con
     return elements;
 }
 
-/* Ticks of all groups, about; INFINITY where the copies exceed what groups may share, and for
- * a single group. */
+/* Approximate ticks of all groups; INFINITY if the copies exceed the shared memory, and for a
+ * single group. */
 static double estimate(const group_tiling *t, const tile_sizes *z) {
     const kiln_program *p = t->s->program;
     const kiln_block_info *b = &p->block.data[t->block];
@@ -121,14 +121,13 @@ static double estimate(const group_tiling *t, const tile_sizes *z) {
         loading += t->copies[a] ? SHARED_ACCESS : DEVICE_ACCESS;
         if (!t->copies[a]) continue;
         double elements = elements_of(t, from, z), rounds = ceil(elements / threads);
-        /* Where the last round is not full, lowering leaves room for whole rows of what it would
-         * copy. */
+        /* If the last round is not full, lowering allocates room for the whole rows of a full
+         * one. */
         double room = rounds * threads > elements ? rounds * threads + elements / 2 : elements;
         shared_bytes += room * (double)kiln_dtype_size(p->buffer.data[from->buffer].dtype);
         copying += rounds * (STATEMENT + DEVICE_ACCESS + SHARED_ACCESS) + BARRIER;
     }
-    /* Lowering leaves out loops of one iteration, and they are what holds the nests of a group
-     * together. */
+    /* Lowering removes loops of one iteration, but the nests of a group need their common loop. */
     if (shared_bytes > t->s->target->shared_bytes || groups < 2) return INFINITY;
     return ceil(groups / GROUPS_AT_ONCE) * parts(extent_of(t, t->k), z->steps) *
            (copying + sums * (double)z->steps * (STATEMENT + loading));
@@ -268,7 +267,7 @@ static bool bind_threads(kiln_sched *s, const kiln_sched_loops *threads) {
     return bound;
 }
 
-/* The two loops with most iterations are dealt to the threads, the inner one along columns. */
+/* Distributes the two loops with most iterations to the threads, the inner one along columns. */
 static bool place_copy(group_tiling *t, kiln_block copy, const nest *n) {
     kiln_sched *s = t->s;
     kiln_sched_loop dealt[AXES] = {{0}, {0}};
@@ -300,7 +299,7 @@ static bool place_copy(group_tiling *t, kiln_block copy, const nest *n) {
     return kiln_sched_reorder(kiln_sched_try(s), &order) && bind_threads(s, &threads);
 }
 
-/* The iterator of `follower` that goes along with an iterator of the reduction; -1: none. */
+/* The iterator of `follower` that corresponds to an iterator of the reduction; -1: none. */
 static int follower_iter(const group_tiling *t, const kiln_pattern *follower, kiln_buffer sums,
                          int iter) {
     const int dim = t->pattern.to.dim_of[iter];
@@ -310,7 +309,7 @@ static int follower_iter(const group_tiling *t, const kiln_pattern *follower, ki
     return -1;
 }
 
-/* Each thread goes on with its own sums. */
+/* Each thread takes its own sums. */
 static bool place_follower(group_tiling *t, kiln_block follower, const nest *n) {
     kiln_sched *s = t->s;
     const kiln_buffer sums = s->program->block.data[t->block].buffer;

@@ -1,4 +1,5 @@
-/* Which blocks disappear into their readers, and which reduction is left to be scheduled. */
+/* Chooses the blocks that are inlined into their readers, and the reduction that remains to be
+ * scheduled. */
 #include "compiler-core/facts/loads.h"
 #include "compiler-core/rules/rules.h"
 
@@ -23,8 +24,8 @@ static kiln_expr find_costly(kiln_program *p, kiln_expr e, kiln_expr rebuilt, vo
     return rebuilt;
 }
 
-/* Whether evaluating `e` twice costs little: no division, no function. Looks at each distinct part
- * once: what was inlined may be a small graph, but a tree beyond all bounds. */
+/* Whether evaluating `e` twice costs little: no division, no function. Visits each distinct part
+ * once: inlining can give a small graph that is a huge tree. */
 static bool is_cheap(kiln_program *p, kiln_expr e) {
     bool costly = false;
     kiln_expr_rewrite(p, e, 0, find_costly, &costly);
@@ -41,7 +42,7 @@ static void note_load(kiln_program *p, kiln_expr load, void *context) {
     *(bool *)context = true;
 }
 
-/* Whether the reader looks for something in it: at several places, which depend on data. */
+/* Whether the reader searches it: loads it at several places that depend on data. */
 static bool is_searched(kiln_program *p, kiln_buffer buffer, kiln_block reader) {
     const kiln_loads loads = kiln_block_loads(p, reader);
     uint32_t places = 0;
@@ -57,7 +58,7 @@ static bool is_searched(kiln_program *p, kiln_buffer buffer, kiln_block reader) 
     return depends && places > 1;
 }
 
-/* In how many places the reader loads it. */
+/* Number of places at which the reader loads it. */
 static uint32_t places_of(kiln_program *p, kiln_buffer buffer, kiln_block reader) {
     const kiln_loads loads = kiln_block_loads(p, reader);
     uint32_t places = 0;
@@ -80,7 +81,7 @@ static bool reads_in_place(kiln_program *p, kiln_buffer buffer, kiln_block reade
     return true;
 }
 
-/* Fewer bytes are read where it is stored. */
+/* Whether storing it means that fewer bytes are read. */
 static bool narrows(const kiln_program *p, kiln_expr value) {
     const kiln_expr_node *node = kiln_expr_get(p, value);
     if (node->op != KILN_EXPR_CAST) return false;
@@ -97,8 +98,8 @@ static bool reads_reduction(kiln_program *p, kiln_block block) {
     return false;
 }
 
-/* A padding between two reductions: what follows the first one stays apart from it, because it
- * takes results out of registers and the padding disappears into the second one. */
+/* A padding between two reductions: the block that follows the first one is not inlined into it,
+ * because it takes results out of registers and the padding is inlined into the second one. */
 static bool pads_for_reduction(kiln_program *p, kiln_block block) {
     kiln_block *reader = KILN_ARENA_ARRAY(p->arena, kiln_block, p->block.count);
     return kiln_sketch_padding_of(p, block) &&
@@ -115,8 +116,9 @@ static bool wants_inline(kiln_program *p, kiln_block block) {
     kiln_block *reader = KILN_ARENA_ARRAY(p->arena, kiln_block, p->block.count);
     uint32_t count = kiln_buffer_readers(p, b->buffer, reader);
     bool feeds_reduction = false;
-    /* What follows a reduction is computed once, where results are taken out of registers; padding
-     * in front of another reduction disappears, and a transform reads it in several places. */
+    /* A block that follows a reduction is computed once, where results are taken out of registers;
+     * a padding before another reduction is inlined, and a transform would read it in several
+     * places. */
     if (count == 1 && reads_reduction(p, block) &&
         (pads_for_reduction(p, reader[0]) || kiln_sketch_picks(p, reader[0], NULL)))
         return false;
@@ -128,7 +130,8 @@ static bool wants_inline(kiln_program *p, kiln_block block) {
             (kiln_sketch_picks(p, block, NULL) &&
              (places_of(p, b->buffer, reader[i]) > 1 || !reads_in_place(p, b->buffer, reader[i]))))
             return false;
-    /* What is smaller than its reader and needs constants alone is computed when they are loaded.
+    /* A block that is smaller than its reader and reads constants only is computed when they are
+     * loaded.
      */
     if (count == 1 && is_repeated(p, block, reader[0]) &&
         kiln_block_reads_only_constants(p, block) && !kiln_block_reads_only_constants(p, reader[0]))
@@ -140,7 +143,7 @@ static bool wants_inline(kiln_program *p, kiln_block block) {
     return is_cheap(p, value) || (count == 1 && !is_repeated(p, block, reader[0]));
 }
 
-/* Legality has the last word: a block that writes through other than plain indices stays. */
+/* The legality check decides: a block that writes through other than plain indices stays. */
 void kiln_sketch_inline(kiln_sched *s) {
     for (kiln_block b = 1; b < s->program->block.count; b++)
         if (wants_inline(s->program, b)) kiln_sched_inline(kiln_sched_try(s), b);

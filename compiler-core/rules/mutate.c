@@ -1,4 +1,5 @@
-/* Moves on closed traces, within a space and into another: decisions change, replay judges. */
+/* Moves on closed traces, within a space and into another: decisions change, and replay checks
+ * them. */
 #include "compiler-core/rules/mutate.h"
 
 #include <math.h>
@@ -9,8 +10,8 @@
 #include "compiler-core/sched/prim.h"
 #include "compiler-core/sched/replay.h"
 
-#define SKETCH_MOVES 12u /* one move in so many goes to another sketch */
-#define MOVES_MAX 8u     /* tried before there counts as nothing to change */
+#define SKETCH_MOVES 12u /* one move in this many changes to another sketch */
+#define MOVES_MAX 8u     /* tried before the trace counts as one that cannot change */
 
 /* ---- decisions ---- */
 
@@ -41,8 +42,8 @@ static bool move_tile(kiln_instruction *in, kiln_rand *rand) {
     return true;
 }
 
-/* Another of `ways`: the next or the one before, or any. Tables are ordered by what their makers
- * expect of them, so neighbours are alike. */
+/* Another of `ways`: the next or the one before, or any. Tables are sorted by expected time or
+ * size, so neighbours are alike. */
 static bool move_index(kiln_instruction *in, uint64_t ways, kiln_rand *rand) {
     if (ways < 2) return false;
     int64_t now = in->decision[0], next = (int64_t)kiln_rand_below(rand, ways - 1);
@@ -137,7 +138,7 @@ double kiln_trace_distance(const kiln_trace *a, const kiln_trace *b) {
 
 /* ---- moves ---- */
 
-/* The decisions of `parent` in another sketch; what only that sketch asks is drawn. */
+/* The decisions of `parent` in another sketch; decisions that only that sketch has are drawn. */
 static bool move_sketch(const kiln_space *space, const kiln_trace *parent, kiln_rand *rand,
                         kiln_arena *arena, kiln_trace *out) {
     const kiln_trace *other = &space->sketch[kiln_rand_below(rand, space->sketch_count)].open;
@@ -210,7 +211,8 @@ static bool same_texts(const kiln_instruction *a, const kiln_instruction *b) {
     return true;
 }
 
-/* How many instructions of `a` stand in `b` as well, numbers aside, without those that do not. */
+/* Number of instructions of `a` that are in `b` as well, apart from numbers, less that of the
+ * others. */
 static int64_t likeness(const kiln_trace *a, const kiln_trace *b) {
     int64_t alike = 0;
     for (uint32_t i = 0; i < a->count; i++)
@@ -260,7 +262,7 @@ static void take_row(kiln_instruction *to, const kiln_instruction *from) {
     to->decision[0] = best;
 }
 
-/* Answers questions of `sketch` as `foreign` does, in their order, where it asks them as well. */
+/* Takes decisions of `foreign` for those of `sketch`, in their order, if it has the same ones. */
 static uint32_t take_answers(kiln_trace *sketch, const kiln_trace *foreign) {
     uint32_t to[KILN_TRACE_INSTRUCTIONS_MAX], from[KILN_TRACE_INSTRUCTIONS_MAX];
     uint32_t count = samplers_of(sketch, to), theirs = samplers_of(foreign, from), taken = 0;
@@ -290,7 +292,7 @@ kiln_status kiln_space_adopt(const kiln_space *space, const kiln_trace *foreign,
     if (taken == 0 || taken * 2 < asked)
         return KILN_ERROR(ILLEGAL_SCHEDULE, "only %u of %u decisions of %.*s are made there", taken,
                           asked, KILN_STR_ARG(space->te->name));
-    kiln_rand rand; /* draws nothing: every question has its answer */
+    kiln_rand rand; /* draws nothing: every decision is made */
     kiln_rand_init(&rand, 0);
     return kiln_trace_replay_snapping(&adopted, space->te, &rand, arena, out_program, out_trace);
 }

@@ -1,6 +1,6 @@
-/* The rule "rows": several reductions over the same rows, and what is computed from them: softmax,
- * normalisations. Everything is computed for one row at a time, and reductions along a row run in
- * lanes. */
+/* The rule "rows": several reductions over the same rows, and blocks that use their results:
+ * softmax, normalisations. Everything is computed for one row at a time, and reductions along a row
+ * run in lanes. */
 #include "base/macros.h"
 #include "compiler-core/facts/loads.h"
 #include "compiler-core/rules/rows.h"
@@ -43,7 +43,7 @@ static void add_all(kiln_sched_loops *list, const kiln_sched_loops *more) {
 
 #define PARTS_OF_VECTORS_MAX 4
 
-/* The reduce iterator along which everything that a block reads is contiguous, or -1. */
+/* The reduce iterator along which all reads of a block are contiguous, or -1. */
 static int contiguous_reduction(const kiln_program *p, const kiln_pattern *pattern) {
     for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++) {
         bool read = false;
@@ -73,16 +73,15 @@ kiln_block kiln_rows_reduce_in_lanes(kiln_sched *s, kiln_block block) {
                               kiln_sched_element(sampled, 0));
 }
 
-/* Lanes are combined in halves; where that is refused, one by one. */
+/* Lanes are combined in halves; if that is refused, one by one. */
 static void combine_lanes(kiln_sched *s, kiln_block block, kiln_sched_loop lanes) {
     kiln_sched_decompose_reduction(kiln_sched_try(s), block, lanes);
     if (!kiln_sched_vectorize(kiln_sched_try(s), lanes))
         kiln_sched_unroll(kiln_sched_try(s), lanes);
 }
 
-/* The vectors of a reduction, which stay in registers while it runs; then their lanes.
- * `in_rows`: both are computed for one row at a time, so that those of one result are all there
- * are. */
+/* Sums in vectors, which stay in registers while the reduction runs; then sums their lanes.
+ * `in_rows`: both are computed for one row at a time, so there are only those of one result. */
 static void keep_lanes_in_registers(kiln_sched *s, kiln_block block, kiln_block part,
                                     bool in_rows) {
     kiln_program *p = s->program;
@@ -128,11 +127,11 @@ static void vectorize_row(kiln_sched *s, kiln_block block, uint32_t iter) {
 
 /* ---- the nest ---- */
 
-/* Chains of one row hide behind those of others; elements are half of a first cache. */
+/* Dependency chains of one row hide behind those of others; elements are half of a first cache. */
 static const kiln_rows_limits few_rows = {.preferred = 4, .most = 8, .elements = 4096};
 #define SIZES_MAX 16
 
-/* How many rows are computed together, step by step: a divisor of their innermost loop. */
+/* Number of rows computed together, step by step: a divisor of their innermost loop. */
 static kiln_sched_int sample_rows(kiln_sched *s, kiln_sched_loop row, int64_t width,
                                   const kiln_rows_limits *limits) {
     int64_t several[SIZES_MAX];

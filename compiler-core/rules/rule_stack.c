@@ -1,7 +1,8 @@
-/* The rule "stack": reductions in series, where each reads of the one before it what it needs for a
- * block of its own rows: a depthwise convolution and a product over channels, a convolution and a
- * pooling. The last one is tiled; in its rounds of rows the others are computed, as many rows as
- * are read there, each in its own register tile. What lies between them stays in a near cache. */
+/* The rule "stack": reductions in series, each of which reads a block of rows of the one before it
+ * for a block of its own rows: a depthwise convolution and a product over channels, a convolution
+ * and a pooling. The last one is tiled; in its rounds of rows the others are computed, only the
+ * rows that are read there, each in its own register tile. The values between them stay in a near
+ * cache. */
 #include <math.h>
 
 #include "base/macros.h"
@@ -10,18 +11,19 @@
 #include "compiler-core/rules/rows.h"
 #include "compiler-core/rules/tile.h"
 
-/* Rows that are computed together where no tile is last: products use their weights for all. */
+/* Rows that are computed together if the last block is no tile: products use their weights for
+ * all. */
 #define ROWS_AT_ONCE 32
 #define ROWS_AT_ONCE_MAX 128
 
-/* A program on its way. */
+/* A program being scheduled. */
 typedef struct stack {
     kiln_sched *s;
     kiln_block last; /* the last reduction */
     kiln_block count;
     bool *depends; /* [count] on a reduction that runs each time, or is one */
     bool *taken;   /* [count] takes results out of registers */
-    uint32_t rows; /* iterators of what comes last, where that is no reduction */
+    uint32_t rows; /* iterators of the last block, if that is no reduction */
 } stack;
 
 static void find_dependent(stack *k) {
@@ -40,7 +42,8 @@ static void find_dependent(stack *k) {
     }
 }
 
-/* Whether the reduction is a product or slides a window; others are no work for register tiles. */
+/* Whether the reduction is a product or slides a window; others gain nothing from register
+ * tiles. */
 static bool wants_tile(kiln_program *p, kiln_block block) {
     kiln_pattern pattern;
     if (!kiln_block_is_reduction(p, block) || !kiln_pattern_of(p, block, &pattern)) return false;
@@ -49,8 +52,8 @@ static bool wants_tile(kiln_program *p, kiln_block block) {
     return pattern.multiplies;
 }
 
-/* Whether the block alone reads the results of a tile, which it takes out of registers: it goes
- * where that goes. */
+/* Whether only this block reads the results of a tile, which it takes out of registers: it is
+ * placed with the tile. */
 static bool follows_tile(kiln_program *p, kiln_block block) {
     kiln_block *reader = KILN_ARENA_ARRAY(p->arena, kiln_block, p->block.count);
     const kiln_loads loads = kiln_block_loads(p, block);
@@ -63,7 +66,7 @@ static bool follows_tile(kiln_program *p, kiln_block block) {
     return false;
 }
 
-/* Whether all that comes before `last`, and is computed each time, is read on the way to it. */
+/* Whether each block before `last` that runs each time is read, directly or not, by `last`. */
 static bool is_series(const stack *k, kiln_block last) {
     kiln_program *p = k->s->program;
     bool *needed = KILN_ARENA_ARRAY(k->s->arena, bool, k->count);
@@ -78,7 +81,7 @@ static bool is_series(const stack *k, kiln_block last) {
     return true;
 }
 
-/* What reads the block's results through paddings at most; 0: several blocks do. */
+/* The block that reads the block's results, directly or through paddings; 0: several blocks do. */
 static kiln_block taker_of(kiln_program *p, kiln_block block) {
     kiln_block *reader = KILN_ARENA_ARRAY(p->arena, kiln_block, p->block.count);
     do {
@@ -88,7 +91,7 @@ static kiln_block taker_of(kiln_program *p, kiln_block block) {
     return block;
 }
 
-/* Whether the reduction's lanes are those of what it reads: then that is computed for some lanes at
+/* Whether the reduction has the same lanes as its operand: then that is computed for some lanes at
  * a time. */
 static bool shares_lanes(const stack *k, kiln_block block) {
     kiln_tiling t = {.s = k->s, .block = block, .given_v = -1};
@@ -96,7 +99,7 @@ static bool shares_lanes(const stack *k, kiln_block block) {
            !t.packs;
 }
 
-/* Bytes of what earlier reductions hand on, as far as it lives at once. */
+/* Bytes of earlier reductions' results that are alive at once. */
 static double bytes_between(const stack *k) {
     kiln_program *p = k->s->program;
     double bytes = 0;
@@ -126,14 +129,14 @@ static int64_t preferred_rounds(const stack *k, const kiln_tiling *t) {
     return KILN_MIN(KILN_MAX(shared, 1), rows);
 }
 
-/* How many loops stand around the block, from the root to `loop`. One that is no more, because
- * threads share it fused with others, counts as inside of all. */
+/* Number of loops around the block, from the root to `loop`. A loop that was fused with others for
+ * threads counts as inside of all. */
 static uint32_t place_of(const kiln_sched *s, kiln_block block, kiln_sched_loop loop) {
     const uint32_t depth = kiln_sketch_depth(s, block, loop);
     return depth ? depth : kiln_sched_loops_around(s, block).count + 1;
 }
 
-/* The loop over blocks of steps, each of which has a result of its own; none: there is none. */
+/* The loop over blocks of steps, each of which has a separate result; none: there is none. */
 static kiln_sched_loop blocks_of_steps(const kiln_tiling *t) {
     if (!t->packs || t->k < 0) return (kiln_sched_loop){0};
     const kiln_block_access *w = &t->pattern.from[t->weights], *x = &t->pattern.from[t->data];
@@ -144,8 +147,8 @@ static kiln_sched_loop blocks_of_steps(const kiln_tiling *t) {
     return (kiln_sched_loop){0};
 }
 
-/* Where what the reduction reads is computed: in the round of rows, or, where its lanes are those
- * of what it reads, in the loop over them. */
+/* The loop in which the reduction's operand is computed: the round of rows, or, if both have the
+ * same lanes, the loop over them. */
 static kiln_sched_loop place_producers(const kiln_tiling *t, kiln_block producer,
                                        kiln_sched_loop round) {
     const uint32_t outermost = place_of(t->s, t->block, round);
@@ -157,8 +160,9 @@ static kiln_sched_loop place_producers(const kiln_tiling *t, kiln_block producer
     return kiln_sched_loop_is_none(at) ? round : at;
 }
 
-/* Computes the block and what takes its results out of registers in the loops of `t`, its reader,
- * and tiles it. `t` is its tiling afterwards, `*at` where what it reads may be computed. */
+/* Computes the block and the one that takes its results out of registers in the loops of `t`, its
+ * reader, and tiles it. `t` is its tiling afterwards, `*at` the loop in which its operand may be
+ * computed. */
 static kiln_sketch_result stack_up(const stack *k, kiln_block block, kiln_tiling *t,
                                    kiln_sched_loop *at) {
     kiln_sched *s = k->s;
@@ -173,8 +177,8 @@ static kiln_sketch_result stack_up(const stack *k, kiln_block block, kiln_tiling
     return kiln_tile_reduction(t);
 }
 
-/* One block before the frame, with what takes its results; `*at` is where what a product reads may
- * be computed, as far as that is not read elsewhere in the round. */
+/* One block before the frame, with the block that takes its results; `*at` is the loop in which a
+ * product's operand may be computed, if that is not read elsewhere in the round. */
 static kiln_sketch_result stack_one(const stack *k, kiln_block b, kiln_tiling *t,
                                     kiln_sched_loop *at, kiln_sched_loop round,
                                     const kiln_block *part) {
@@ -192,8 +196,8 @@ static kiln_sketch_result stack_one(const stack *k, kiln_block b, kiln_tiling *t
     return kiln_sketch_none("an earlier block cannot be computed for some rows");
 }
 
-/* Whether the frame takes the block's results out of registers itself. What else it reads is
- * computed behind the block then, because it may read what is computed in the block's loops. */
+/* Whether the frame takes the block's results out of registers itself. Its other operands are then
+ * computed behind the block, because they may read results computed in the block's loops. */
 static bool is_first(const stack *k, kiln_block b, kiln_block frame) {
     kiln_program *p = k->s->program;
     return !kiln_block_is_reduction(p, frame) && wants_tile(p, b) && taker_of(p, b) == frame;
@@ -218,7 +222,7 @@ static kiln_sketch_result stack_all(const stack *k, kiln_block frame, kiln_tilin
     return made;
 }
 
-/* Rows of `last` outermost, where it is computed from earlier reductions along them. */
+/* Rows of `last` outermost, if it is computed from earlier reductions along them. */
 static kiln_sched_loop frame_rows(stack *k, kiln_block last) {
     kiln_pattern pattern;
     kiln_sched *s = k->s;
@@ -259,7 +263,7 @@ kiln_sketch_result kiln_sketch_stack(kiln_sched *s, uint32_t options) {
         t.rounds = preferred_rounds(&k, &t);
         made = kiln_tile_reduction(&t);
     } else {
-        t.packs = true; /* what it reads is computed in its rows */
+        t.packs = true; /* its operand is computed in its rows */
         t.round = frame_rows(&k, frame);
         if (kiln_sched_loop_is_none(t.round))
             return kiln_sketch_never("there are no rows that all blocks share");

@@ -1,4 +1,4 @@
-/* The rule "tile", step by step; tile.h says what each step makes. */
+/* The rule "tile", step by step; tile.h describes each step. */
 #include "compiler-core/rules/tile.h"
 
 enum {
@@ -17,8 +17,8 @@ static kiln_sketch_result same(uint32_t option, const char *reason) {
     return (kiln_sketch_result){.end = KILN_SKETCH_SAME, .option = option, .reason = reason};
 }
 
-/* Shares out loops outside of the reduction, with `carries` down to that over rounds of rows. How
- * many. */
+/* Distributes loops outside of the reduction to threads, with `carries` down to that over rounds of
+ * rows. Returns their number. */
 static uint32_t share(kiln_tiling *t, const kiln_sched_loops *outer) {
     uint32_t most = outer->count - 1, at = 0;
     if (t->within) return 0;
@@ -43,14 +43,14 @@ kiln_sketch_result kiln_tile_reduction(kiln_tiling *t) {
     kiln_block follower = kiln_sketch_separate_result(
         s, t->block, in_tiles ? KILN_SCOPE_GLOBAL : KILN_SCOPE_REGISTER);
     if (!follower) return kiln_sketch_none("the result cannot be copied out of registers");
-    if (!kiln_tile_choose_roles(t)) /* the block's buffer may be another now */
+    if (!kiln_tile_choose_roles(t)) /* the block's buffer may have changed */
         return kiln_sketch_none("no iterator can be lanes of the copied result");
 
     if (t->options.packed && !kiln_tile_reads_in_place(t))
         return same(OPTION_PACKED, "no weights could be read where they lie");
     kiln_buffer packed = kiln_tile_pack_weights(t);
     const kiln_sched_int steps = t->k >= 0 ? kiln_sched_element(t->steps, 0) : kiln_sched_const(1);
-    const kiln_sched_int blocks = /* the same in and out */
+    const kiln_sched_int blocks = /* the same for data and results */
         t->packs ? steps
                  : kiln_sched_element(kiln_tile_sample_block(t, kiln_tile_extent(t, t->v)), 0);
     kiln_block copy = kiln_tile_block_data(t, t->packs ? t->k : t->v, blocks);
@@ -92,8 +92,8 @@ kiln_sketch_result kiln_tile_reduction(kiln_tiling *t) {
     return kiln_sketch_made();
 }
 
-/* The reduction in parts that are summed up later, so that the weights of a part stay in the second
- * cache while all tiles use them. Returns the block that makes the parts, or 0. */
+/* Splits the reduction into parts that are added later, so that the weights of a part stay in the
+ * second cache while all tiles use them. Returns the block that computes the parts, or 0. */
 static kiln_block reduce_in_parts(kiln_tiling *t) {
     kiln_sched_sample parts = kiln_tile_sample_parts(t);
     const uint32_t k = (uint32_t)t->k; /* k.0 afterwards, and k.1 the next */
@@ -128,7 +128,8 @@ kiln_sketch_result kiln_sketch_tile(kiln_sched *s, uint32_t options) {
     kiln_sketch_result made = kiln_sketch_made();
     if (part.block) {
         made = kiln_tile_reduction(&part);
-        whole.given_v = whole.v; /* what sums up the parts has the same lanes, and no options */
+        whole.given_v = whole.v; /* the block that adds the parts has the same lanes, and no
+                                  * options */
     } else {
         whole.options = read;
     }

@@ -2,7 +2,8 @@
 #include "base/macros.h"
 #include "compiler-core/rules/gpu.h"
 
-/* Devices in software have no row of gpus.def: they count as one that runs a few groups at once. */
+/* Devices simulated in software have no row in gpus.def: they are treated as a GPU that runs a few
+ * groups at once. */
 static const kiln_gpu software = {
     .warp = 1,
     .units = 4,
@@ -34,7 +35,7 @@ kiln_gpu_limits kiln_gpu_limits_of(const kiln_target *target) {
         .unit_registers = gpu->unit_registers,
         .reserved_bytes = gpu->reserved_shared_bytes,
         .issue = gpu->issue,
-        /* Most of what is copied comes from the L2. */
+        /* Most copied bytes come from the L2. */
         .copy_rate = gpu->l2_rate / gpu->clock_hz / gpu->units,
     };
 }

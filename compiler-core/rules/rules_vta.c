@@ -1,18 +1,18 @@
-/* The rules for accelerators of the VTA class, whose memories and instructions are few: a product
- * of bytes, and what makes bytes of its sums. Whatever else a kernel computes has no schedule here,
- * and the space says why. */
+/* The rules for accelerators of the VTA class, which have few memories and instructions: a product
+ * of bytes, and the block that turns its sums into bytes. Other kernels have no schedule here, and
+ * the space says why. */
 #include "base/macros.h"
 #include "compiler-core/facts/loads.h"
 #include "compiler-core/facts/nest.h"
 #include "compiler-core/rules/vta.h"
 
-/* The block that makes results of the sums; 0: there is none, or there are several. */
+/* The block that reads the sums; 0: none, or several. */
 static kiln_block follower_of(kiln_program *p, kiln_block sums) {
     kiln_block *reader = KILN_ARENA_ARRAY(p->arena, kiln_block, p->block.count);
     return kiln_buffer_readers(p, p->block.data[sums].buffer, reader) == 1 ? reader[0] : 0;
 }
 
-/* Whether the program does anything else, constants included: the machine prepares none. */
+/* Whether the program has other blocks, also on constants: the machine cannot prepare constants. */
 static bool does_more(kiln_program *p, const kiln_vta_tiling *t) {
     const kiln_block padding = kiln_vta_padding_of(t);
     bool more = false;

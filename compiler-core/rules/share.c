@@ -1,17 +1,19 @@
-/* Sharing out loops among threads. */
+/* Distributing loops to threads. */
 #include <string.h>
 
 #include "compiler-core/rules/rules.h"
 
-/* Below this, what moves between the cores' caches costs more than sharing saves. Fork and join
- * themselves take 0.13 us while workers spin, some microseconds when they sleep. */
+/* Below this, transfers between the cores' caches cost more than several threads save. Fork and
+ * join themselves take 0.13 us while workers spin, some microseconds when they sleep. */
 #define SHARED_WORK_MIN 16384.0
 
 double kiln_sketch_waiting(int64_t parts, int64_t threads) {
     return 1 - (double)parts / (double)((parts + threads - 1) / threads * threads);
 }
 
-#define WAITING_MAX 0.04 /* less than dividing by one more loop's extent in every part costs */
+#define WAITING_MAX                                                           \
+    0.04 /* less than the cost of dividing by one more loop's extent in every \
+          * part */
 
 static bool is_parallel(const kiln_program *p, kiln_sched_loop loop) {
     return p->stmt.data[kiln_program_find_loop(p, p->var.data[loop.var].name)].loop_kind ==

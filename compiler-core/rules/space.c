@@ -22,7 +22,7 @@ static const kiln_rule_set *const rules_of[] = {
 };
 
 kiln_dtype kiln_space_storage(const kiln_target *target, const kiln_accuracy *accuracy) {
-    bool rounds = false; /* some algorithm, both factors of its products to bf16 */
+    bool rounds = false; /* some algorithm rounds both factors of its products to bf16 */
     for (uint32_t a = 0; a < KILN_ALGORITHM_COUNT; a++)
         rounds |= kiln_algorithm_rounds_both((kiln_algorithm)a) &&
                   kiln_algorithm_precision((kiln_algorithm)a) == KILN_PRECISION_BF16 &&
@@ -44,7 +44,7 @@ typedef struct maker {
     uint32_t start;      /* first sketch of the algorithm */
     double least;        /* cycles that it is expected to take; 0: its rule does not say */
     double least_direct; /* the same of the direct form */
-    bool fits;           /* it, the layouts of the task's arguments */
+    bool fits;           /* the algorithm fits the layouts of the task's arguments */
     kiln_layout *direct; /* [arguments] of the direct form's first sketch; NULL: it has none */
     const char *why;     /* the last rule made no sketch of the direct form; NULL: none tried */
     KILN_VEC(kiln_sketch) sketch;
@@ -76,7 +76,7 @@ static const char *kept(const maker *m, const char *reason) {
 static void add_sketch(maker *m, const kiln_rule *rule, uint32_t options, const kiln_sched *s,
                        const kiln_sketch_result *result) {
     const kiln_trace preferred = kiln_trace_copy(kiln_sched_trace(s), m->arena);
-    kiln_trace open = preferred; /* operands are shared, instructions are not */
+    kiln_trace open = preferred; /* the copy shares operands, but not instructions */
     open.instruction = kiln_arena_copy(m->arena, preferred.instruction,
                                        preferred.count * sizeof *preferred.instruction);
     for (uint32_t i = 0; i < open.count; i++) {
@@ -106,9 +106,9 @@ static bool uses_registers(const kiln_program *p) {
     return false;
 }
 
-/* Whether lowering takes the sketch as the rule would close it. Rules count registers as well, but
- * lowering has the last word, and what it refuses cannot be a default schedule; the same goes for
- * limits of groups. Without registers and groups there is nothing to refuse. */
+/* Whether lowering accepts the sketch as the rule would close it. Rules count registers as well,
+ * but lowering decides, and a sketch that it refuses cannot be a default schedule; the same holds
+ * for limits of groups. Without registers and groups there is nothing to refuse. */
 static kiln_sketch_result check_default(kiln_sched *s) {
     kiln_lowered lowered;
     if (!s->target->group_threads && !uses_registers(s->program)) return kiln_sketch_made();
@@ -136,7 +136,7 @@ static kiln_status give_layouts(kiln_sched *s, const kiln_layout *const *layout)
     return KILN_OK;
 }
 
-/* An alternative that rounds both factors, or widens bytes, is worth it for an instruction alone.
+/* An alternative that rounds both factors, or widens bytes, is worth it only for an instruction.
  */
 static bool has_instructions_for(const kiln_target *target, const kiln_program *alternative) {
     for (kiln_block b = 1; b < alternative->block.count; b++) {
@@ -159,9 +159,9 @@ static kiln_status begin_sketch(maker *m, kiln_sched *s) {
     return m->applies ? give_layouts(s, m->options->layout) : KILN_OK;
 }
 
-#define IMAGE_RANK 4 /* channels of images lie apart, unless they are blocked */
+#define IMAGE_RANK 4 /* channels of images are not contiguous, unless they are blocked */
 
-/* Whether vectors lie behind one another in every argument that changes from run to run. */
+/* Whether vectors are contiguous in every argument that changes from run to run. */
 static bool has_vectors(const kiln_program *p, const kiln_target *target) {
     const kiln_arg_buffers arg = kiln_program_args(p);
     for (uint32_t i = 0; i < arg.count; i++) {
@@ -184,7 +184,7 @@ static void keep_layouts(maker *m, const kiln_program *p) {
     for (uint32_t i = 0; i < arg.count; i++) m->direct[i] = p->buffer.data[arg.buffer[i]].layout;
 }
 
-/* Whether every argument that changes from run to run lies as the direct form has it. */
+/* Whether every argument that changes from run to run has the direct form's layout. */
 static bool lies_as_direct(const maker *m, const kiln_program *p) {
     const kiln_arg_buffers arg = kiln_program_args(p);
     bool same = m->direct != NULL;
@@ -195,8 +195,8 @@ static bool lies_as_direct(const maker *m, const kiln_program *p) {
     return same;
 }
 
-/* Whether the algorithm can take the layouts that its sketch, of program `p`, has: transforms want
- * vectors, others what the direct form takes as well. */
+/* Whether the algorithm can have the layouts of its sketch, of program `p`: transforms need
+ * vectors, others the layouts of the direct form. */
 static bool fits(const maker *m, kiln_program *p) {
     bool transforms = false;
     for (kiln_block b = 1; b < p->block.count; b++)
@@ -273,8 +273,8 @@ static kiln_status apply_rules(maker *m, const kiln_rule_set *rules, const char 
     return st;
 }
 
-/* Products that one instruction makes where the sketch uses a tensor intrinsic, or counts ones in
- * place of products; 0: neither. An addition, and making bytes wide, are instructions as well. */
+/* Products per instruction if the sketch uses a tensor intrinsic, or counts ones instead of
+ * multiplying; 0: neither. An addition, and widening bytes, are instructions as well. */
 static double products_at_once(maker *m, const kiln_sketch *sketch) {
     for (uint32_t i = 0; i < sketch->preferred.count; i++) {
         const kiln_instruction *in = &sketch->preferred.instruction[i];
@@ -293,8 +293,9 @@ static double products_at_once(maker *m, const kiln_sketch *sketch) {
     return products;
 }
 
-/* Sketches from `first` on are of an algorithm that is for an instruction: they come before the
- * others, and so become the default, where that does more of it. False: they stay behind. */
+/* Sketches from `first` on are of an algorithm made for an instruction: they are moved before the
+ * others, and so become the default, if that does more products at once. False: they stay
+ * behind. */
 static bool put_first(maker *m, uint32_t first) {
     const uint32_t count = m->sketch.count, added = count - first;
     if (!added || !first ||
@@ -308,7 +309,7 @@ static bool put_first(maker *m, uint32_t first) {
 }
 
 /* Whether the algorithm multiplies halves and the sketch does so without an instruction for them:
- * each would be widened for itself, as in the phases of a transposed convolution. */
+ * each would be widened separately, as in the phases of a transposed convolution. */
 static bool lacks_instruction(maker *m, const kiln_sketch *sketch) {
     bool halves = false;
     const kiln_program *p =
@@ -319,12 +320,12 @@ static bool lacks_instruction(maker *m, const kiln_sketch *sketch) {
     return halves && products_at_once(m, sketch) == 0;
 }
 
-/* Less work than this, on constants that the second cache holds, is done before a choice could
+/* With less work than this, on constants that the second cache holds, the choice does not
  * matter. */
 #define RIVALS_WORK_MIN 2e6
 
-/* Whether the algorithm takes so little of the direct form's time that the default may be of it,
- * and no more than the best one so far. */
+/* Whether the algorithm's expected time is far enough below the direct form's that it may be the
+ * default, and not above the best one so far. */
 static bool is_rival(maker *m, double cycles, double direct, double best) {
     const kiln_algorithm_default *needs = kiln_algorithm_default_of(m->algorithm);
     bool image = false;
@@ -337,7 +338,7 @@ static bool is_rival(maker *m, double cycles, double direct, double best) {
     return applies && cycles < needs->share * direct && cycles < KILN_MAX(needs->share, 1) * best;
 }
 
-/* What the algorithm is expected to take, in cycles; infinitely many when it does not apply. */
+/* Expected cycles of the algorithm; infinite when it does not apply. */
 static double expected_cycles(maker *m, kiln_algorithm algorithm) {
     kiln_program *p = kiln_algorithm_apply(algorithm, m->te, m->scratch);
     const double cycles = p ? kiln_expected_cycles(p, m->target) : INFINITY;
@@ -345,7 +346,7 @@ static double expected_cycles(maker *m, kiln_algorithm algorithm) {
     return cycles;
 }
 
-/* Whether there are vectors to count. */
+/* Whether the target has vectors, which the estimate counts. */
 static bool has_rivals(const maker *m) {
     return !m->options->compact && m->target->vector_bytes && m->target->core.vector > 0;
 }

@@ -1,10 +1,10 @@
-/* What follows a tiled reduction: the block that takes the result while it is in registers. */
+/* The block that follows a tiled reduction and takes the result while it is in registers. */
 #include "compiler-core/facts/loads.h"
 #include "compiler-core/facts/nest.h"
 #include "compiler-core/rules/tile.h"
 
-/* The iterator of `reader` that index `e` takes the quotient or remainder of, if it can be divided
- * so; -1: none. */
+/* The iterator of `reader` whose quotient or remainder index `e` is, if it can be split so; -1:
+ * none. */
 static int divided_iter(const kiln_program *p, kiln_block reader, kiln_expr e, int64_t *out_by) {
     const kiln_expr_node *node = kiln_expr_get(p, e);
     if (node->op != KILN_EXPR_FLOORDIV && node->op != KILN_EXPR_FLOORMOD) return -1;
@@ -31,7 +31,7 @@ static bool divide_once(kiln_sched *s, kiln_buffer buffer, kiln_block reader) {
     return false;
 }
 
-/* Whether the reader wants the element at another place than its own: gates side by side. */
+/* Whether the reader loads elements at other places than its own: gates side by side. */
 static bool reads_elsewhere(kiln_program *p, kiln_block reader, kiln_buffer buffer) {
     const kiln_loads loads = kiln_block_loads(p, reader);
     for (uint32_t k = 0; k < loads.count; k++)
@@ -46,7 +46,7 @@ static bool reads_elsewhere(kiln_program *p, kiln_block reader, kiln_buffer buff
     return false;
 }
 
-/* Whether each dimension of the buffer is indexed by a plain iterator of its own. */
+/* Whether each dimension of the buffer is indexed by a different plain iterator. */
 static bool follows_plainly(kiln_program *p, const kiln_pattern *reader, kiln_buffer buffer) {
     uint32_t plain = 0;
     if (reads_elsewhere(p, reader->block, buffer)) return false;
@@ -66,7 +66,7 @@ kiln_block kiln_sketch_separate_result(kiln_sched *s, kiln_block block, kiln_sco
     kiln_block *reader = KILN_ARENA_ARRAY(p->arena, kiln_block, p->block.count);
     uint32_t count = kiln_buffer_readers(p, buffer, reader);
     kiln_pattern follower;
-    /* What reads a result in several strides gets an iterator for each, so it can follow tiles. */
+    /* A reader of a result in several strides gets an iterator for each, so it can follow tiles. */
     if (count == 1)
         while (divide_once(s, buffer, reader[0])) continue;
     if (p->buffer.data[buffer].role == KILN_ROLE_TEMP && count == 1 &&
@@ -76,8 +76,8 @@ kiln_block kiln_sketch_separate_result(kiln_sched *s, kiln_block block, kiln_sco
     return kiln_sched_cache_write(kiln_sched_try(s), block, scope);
 }
 
-/* Whatever the follower's loops do not allow is left as it was: it may have more of them than the
- * result has dimensions. */
+/* Steps that the follower's loops do not allow are left out: it may have more loops than the result
+ * has dimensions. */
 bool kiln_tile_place_follower(kiln_tiling *t, kiln_block follower, kiln_sched_loop at) {
     kiln_sched *s = t->s;
     kiln_pattern pattern;

@@ -1,26 +1,26 @@
-/* A reduction between transforms: what it reads is transformed, and its results are transformed
- * back, in groups of rows of tiles, so that a group stays in the second cache. */
+/* A reduction between transforms: its operand is transformed, and its results are transformed back,
+ * in groups of rows of tiles, so that a group stays in the second cache. */
 #include "base/macros.h"
 #include "compiler-core/facts/loads.h"
 #include "compiler-core/rules/tile.h"
 
 #define SIZES_MAX 16
-#define NEAR_CACHES 4   /* in second caches: what the third one has of one kernel */
-#define WAITING_MAX 0.1 /* worth less than what threads would fetch from each other */
+#define NEAR_CACHES 4   /* share of one kernel in the third cache, in second caches */
+#define WAITING_MAX 0.1 /* costs less than fetching from each other's caches */
 
 static double bytes_of(const kiln_tiling *t, kiln_buffer buffer) {
     const kiln_buffer_info *b = &t->s->program->buffer.data[buffer];
     return (double)kiln_shape_count(&b->shape) * (double)kiln_dtype_size(b->dtype);
 }
 
-/* The iterator of the register tile whose values groups share out: rows of tiles, or of a matrix.
+/* The iterator of the register tile that is divided into groups: rows of tiles, or of a matrix.
  */
 static int rows_of(const kiln_tiling *t) { return t->mh >= 0 ? t->mh : t->mw; }
 
 /* The same as an element of t->tile. */
 static uint32_t rows_element(const kiln_tiling *t) { return t->mh >= 0 ? 0 : 1; }
 
-/* What groups are made of. */
+/* Sizes of groups. */
 typedef struct group_sizes {
     int64_t rows; /* of tiles, in an image */
     int64_t images;
@@ -35,10 +35,10 @@ static double waiting(const kiln_tiling *t, const group_sizes *g, int64_t tiles)
     return g->shared ? kiln_sketch_waiting(groups, t->s->target->threads) : 0;
 }
 
-/* Threads that share groups leave what they transform where they are; those that share what is
- * inside of groups fetch a part of it from each other, but are equally busy with any number of
- * rows. Two threads: 55x55 16->64 95 and 185 us, 112x112 64->128 1.67 and 2.18 ms, 56x56x64 228 and
- * 218 us; 28x28x128 (7 rows) 196 and 161 us. */
+/* With groups divided among threads, transformed data stays with its thread; with the inside of
+ * groups divided, threads fetch a part of it from each other, but are equally busy with any number
+ * of rows. Two threads: 55x55 16->64 95 and 185 us, 112x112 64->128 1.67 and 2.18 ms, 56x56x64 228
+ * and 218 us; 28x28x128 (7 rows) 196 and 161 us. */
 static bool shares_groups(const kiln_tiling *t, group_sizes g) {
     g.shared = true;
     return waiting(t, &g, 1) <= WAITING_MAX;
@@ -52,16 +52,17 @@ static bool fits(const kiln_tiling *t, const group_sizes *g, int64_t tiles) {
     return rows * g->row_bytes <= t->s->target->l2_bytes / 2.0 * caches;
 }
 
-/* Whether all rows are better one group, because each group reads the weights anew: from beyond the
- * second cache, where the third one surely has what is transformed, or more than twice as many. In
- * one group 512x512 by 512x512 takes 970 us by Strassen's products, in eight 1,017. */
+/* Whether one group of all rows is better, because each group reads the weights again: from beyond
+ * the second cache, if the third one surely holds the transformed data, or more than twice as many
+ * bytes. In one group 512x512 by 512x512 takes 970 us by Strassen's products, in eight 1,017. */
 static bool prefers_one(const kiln_tiling *t, const group_sizes *g) {
     const double weights = kiln_tile_operand_bytes(t, t->weights), l2 = t->s->target->l2_bytes;
     return weights > (g->row_bytes * (double)g->rows > NEAR_CACHES * l2 ? 2 * l2 : l2);
 }
 
 /* Register tiles in the rows of a group. As many rows as leave half of the second cache to other
- * data, unless groups cost too much. Threads that share groups are to be equally busy. */
+ * data, unless groups cost too much. If groups are divided among threads, these should be equally
+ * busy. */
 static kiln_sched_sample sample_rows(kiln_tiling *t, const group_sizes *g) {
     int64_t value[SIZES_MAX];
     uint32_t count = 0, preferred = 0;
@@ -86,13 +87,13 @@ static bool runs_over_rows(const kiln_tiling *t) {
            t->pattern.to.dim_of[last] == rank - 1;
 }
 
-/* Whether iterator i runs over images: over data and results alone, beside the tile. */
+/* Whether iterator i runs over images: it indexes data and results only, and is not in the tile. */
 static bool is_batch(const kiln_tiling *t, int i) {
     return kiln_tile_has(t->pattern.spatial, i) && i != t->v && i != t->mh && i != t->mw &&
            !kiln_tile_has(t->pattern.from[t->weights].iters, i);
 }
 
-/* Images of a batch, each of which has groups of its own. */
+/* Images of a batch, each of which has its own groups. */
 static int64_t images(const kiln_tiling *t) {
     int64_t count = 1;
     for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++)
@@ -100,8 +101,8 @@ static int64_t images(const kiln_tiling *t) {
     return count;
 }
 
-/* Whether transforms have lanes over channels, not over a batch as long as these: then loops over
- * channels would stand around the groups. */
+/* Whether transforms have lanes over channels, not over a batch of the same length: then loops over
+ * channels would be around the groups. */
 static bool has_lanes_of_channels(const kiln_tiling *t) {
     for (int i = 0; i < KILN_BLOCK_ITERS_MAX; i++)
         if (is_batch(t, i) && kiln_tile_extent(t, i) > 1 &&

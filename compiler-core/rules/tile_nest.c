@@ -1,4 +1,4 @@
-/* The nest of a tiled reduction: splits, the order of its loops, and what becomes straight code. */
+/* The nest of a tiled reduction: splits, the order of its loops, and unrolling. */
 #include "compiler-core/rules/tile.h"
 
 static kiln_sched_loop loop_of(const kiln_tiling *t, int iter) {
@@ -72,7 +72,8 @@ static void split_tile(kiln_tiling *t) {
 /* ---- order ---- */
 
 /* Threads read either all weights and their own rows of the data, or their own weights and all of
- * the data: whichever is less. Lanes that all operands share leave each thread its own of both. */
+ * the data: whichever is less. With lanes that all operands share, each thread reads its own part
+ * of both. */
 static bool shares_rows_first(const kiln_tiling *t) {
     return t->packs && t->s->target->threads > 1 && (t->mh >= 0 || t->mw >= 0) &&
            kiln_tile_operand_bytes(t, t->weights) < kiln_tile_operand_bytes(t, t->data);
@@ -129,7 +130,7 @@ kiln_sched_loops kiln_tile_make_nest(kiln_tiling *t) {
     kiln_sched_loops_add(&order, t->k_unrolled);
     const kiln_sched_loops planes = plane_loops(t);
     for (uint32_t i = 0; i < planes.count; i++) kiln_sched_loops_add(&order, planes.loop[i]);
-    /* With rows innermost each vector of data is made once, for the rows around it. */
+    /* With rows innermost each vector of data is made once, for the rows that use it. */
     const bool rows_innermost = t->row_tap >= 0;
     add_round(&order, rows_innermost ? t->column.points : t->row.points,
               rows_innermost ? t->row.points : t->column.points, t->vector.points, true);

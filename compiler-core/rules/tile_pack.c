@@ -10,8 +10,8 @@ static bool is_strided(const kiln_tiling *t, const kiln_block_access *w, uint32_
     return w->step[d] > 1 && extent % w->step[d] == 0;
 }
 
-/* Whether the dimension runs along one of the results: each of its elements has weights of its own,
- * as points of transforms and groups of channels have. */
+/* Whether the dimension corresponds to one of the results: each of its elements has separate
+ * weights, as points of transforms and groups of channels have. */
 static bool is_apart(const kiln_tiling *t, const kiln_block_access *w, uint32_t d) {
     for (int i = 0; i < KILN_BLOCK_ITERS_MAX && !is_strided(t, w, d); i++)
         if (i != t->v && kiln_tile_has(t->pattern.spatial, i) && w->dim_of[i] == (int)d)
@@ -23,12 +23,12 @@ kiln_sched_int kiln_tile_panel(const kiln_tiling *t) {
     return kiln_sched_times(kiln_sched_element(t->tile, 2), kiln_sched_const(t->lanes));
 }
 
-/* What has weights of its own is outermost, so that these lie behind one another: with points of
+/* Dimensions with separate weights are outermost, so that these are contiguous: with points of
  * transforms inside of panels a walk through the reduction would jump from page to page. Then
  * panels of {0} weights along v, and in them the order of the nest: blocks of {1} steps of k inside
- * or outside of the taps, then step by step a row of the panel. An instruction takes several steps
- * of each lane, of k or of the tap, which lie behind one another; a block of k has {2} times as
- * many. `blocks`: of k; without them its steps lie behind one another where the blocks would. */
+ * or outside of the taps, then step by step a row of the panel. An instruction takes several
+ * contiguous steps of each lane, of k or of the tap; a block of k has {2} times as many. `blocks`:
+ * of k; without them its steps are contiguous in their place. */
 static kiln_layout packed_layout(const kiln_tiling *t, const kiln_block_access *w, bool blocks) {
     kiln_layout layout = {0};
     const uint32_t rank = kiln_tile_rank(t, w), dv = (uint32_t)w->dim_of[t->v];
@@ -41,7 +41,7 @@ static kiln_layout packed_layout(const kiln_tiling *t, const kiln_block_access *
     for (uint32_t d = 0; d < rank; d++)
         if (is_apart(t, w, d)) kiln_sketch_add_piece(&layout, d, 1, 0);
     kiln_sketch_add_piece(&layout, dv, KILN_SCHED_GIVEN(0), 0);
-    for (uint32_t d = 0; d < rank; d++) /* a walk through the reduction leaves most of these out */
+    for (uint32_t d = 0; d < rank; d++) /* a walk through the reduction skips most of these */
         if (is_strided(t, w, d)) kiln_sketch_add_piece(&layout, d, w->step[d], 0);
     for (uint32_t d = 0; d < rank; d++)
         if (is_strided(t, w, d)) kiln_sketch_add_piece(&layout, d, 1, w->step[d]);
@@ -107,7 +107,7 @@ kiln_buffer kiln_tile_pack_weights(kiln_tiling *t) {
 
 /* ---- data and results ---- */
 
-/* Channels that become words of bits lie behind one another in what they are read from. */
+/* Channels that become words of bits are contiguous in their source. */
 static void block_below_words(kiln_tiling *t, kiln_block copy) {
     kiln_program *p = t->s->program;
     kiln_pattern pattern;

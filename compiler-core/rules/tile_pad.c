@@ -1,11 +1,11 @@
-/* The copy of a reduction's data with its padding: whether there is one, where it is made, and in
- * which vectors. */
+/* The copy of a reduction's data with its padding: whether there is one, its place, and its
+ * vectors. */
 #include "compiler-core/facts/nest.h"
 #include "compiler-core/rules/tile.h"
 
 #define PIXELS_UNROLLED 8 /* vectors that are copied at a time for products with steps of a tap */
 
-/* What a copy fills up with that does nothing else, or with `casts` casts as well; 0: it does more.
+/* The fill value of a copy that does nothing else, or with `casts` casts as well; 0: it does more.
  */
 static kiln_expr padding_of(const kiln_program *p, kiln_block copy, bool casts) {
     const kiln_expr value = p->block.data[copy].value;
@@ -22,10 +22,10 @@ kiln_expr kiln_sketch_padding_of(const kiln_program *p, kiln_block copy) {
     return padding_of(p, copy, false);
 }
 
-/* Lowering cuts the loops where the padding begins, and what is left in the middle reads the source
- * itself. Sums leave products with zeros out, so that tiles at the border have less to do; a tensor
- * intrinsic takes its operands as they are, and each piece that is cut is code of its own. Vectors
- * of data are widened once for the taps that share them, so halves are read where they lie, too. */
+/* Lowering cuts the loops where the padding begins, and the middle part reads the source itself.
+ * Sums skip products with zeros, so that tiles at the border have less work; a tensor intrinsic
+ * takes its operands as they are, and each cut piece is separate code. Vectors of data are widened
+ * once for the taps that share them, so halves are read from the source, too. */
 bool kiln_tile_reads_source(const kiln_tiling *t, kiln_block copy) {
     kiln_program *p = t->s->program;
     kiln_expr filled = padding_of(p, copy, !t->packs);
@@ -70,7 +70,8 @@ static void vectorize_blocks(kiln_tiling *t, kiln_block copy, int inner, int las
     kiln_sched_vectorize(s, kiln_sched_fuse(s, &innermost));
 }
 
-/* In vectors along its blocks, which are of dimension `dim`; alone at the root it is shared out. */
+/* In vectors along its blocks, which are of dimension `dim`; alone at the root it is distributed to
+ * threads. */
 static void vectorize_copy(kiln_tiling *t, kiln_block copy, int dim, kiln_sched_int block,
                            kiln_sched_int lanes, bool at_root) {
     kiln_program *p = t->s->program;
@@ -89,8 +90,8 @@ static void vectorize_copy(kiln_tiling *t, kiln_block copy, int dim, kiln_sched_
 
 /* Around the second round of tiles at most: further inside, border tests multiply the code. Copies
  * that are used for one vector of outputs only are preferred there, some rows at a time, others at
- * the root, in a loop of their own. Only what is at the root can be shared out apart, so with
- * threads that is a sketch of its own. */
+ * the root, in a loop of their own. Only a copy at the root can be distributed separately, so with
+ * threads that is a separate sketch. */
 void kiln_tile_place_copy(kiln_tiling *t, kiln_block copy, uint32_t outer_count) {
     kiln_sched *s = t->s;
     const bool threads = s->target->threads > 1;

@@ -1,11 +1,12 @@
-/* What the iterators of a reduction are for: lanes, rows and columns of the tile, blocks of steps.
+/* Roles of a reduction's iterators: lanes, rows and columns of the tile, blocks of steps.
  */
 #include "compiler-core/facts/loads.h"
 #include "compiler-core/rules/tile.h"
 
 #define TAPS_UNROLLED_MAX 8
 
-/* An output iterator of which blocks are blocks of a dimension of everything that it indexes. */
+/* Whether blocks of the output iterator are blocks of one dimension in everything that it
+ * indexes. */
 static bool can_be_lanes(const kiln_tiling *t, int i) {
     if (t->given_v >= 0 && i != t->given_v) return false;
     if (!kiln_tile_has(t->pattern.spatial, i) || t->pattern.to.dim_of[i] < 0) return false;
@@ -15,7 +16,7 @@ static bool can_be_lanes(const kiln_tiling *t, int i) {
     return true;
 }
 
-/* A constant, or what is computed from constants alone, once. */
+/* A constant, or a value computed once from constants only. */
 static bool is_constant(const kiln_tiling *t, const kiln_block_access *a) {
     kiln_program *p = t->s->program;
     kiln_block producer = kiln_program_producer(p, a->buffer);
@@ -48,8 +49,8 @@ static bool choose_packed(kiln_tiling *t) {
     return best > 0;
 }
 
-/* Lanes over an iterator that all operands share. Making it contiguous costs a conversion unless it
- * is, which pays for images but not for rows of a matrix. */
+/* Lanes over an iterator that all operands share. Making it contiguous, if it is not, costs a
+ * conversion, which pays for images but not for rows of a matrix. */
 static bool choose_shared(kiln_tiling *t) {
     t->data = -1;
     for (uint32_t a = 0; a < t->pattern.from_count; a++)
@@ -83,7 +84,7 @@ static int find_tap(const kiln_tiling *t, int end) {
     return tap;
 }
 
-/* Reduce iterators of one operand alone: where bits are multiplied, these are its planes. */
+/* Reduce iterators of one operand only: in products of bits these are its planes. */
 static uint32_t find_planes(const kiln_tiling *t) {
     if (!t->packs || !t->pattern.counts_ones) return 0;
     return t->pattern.reduce & (t->pattern.from[0].iters ^ t->pattern.from[1].iters);
@@ -94,8 +95,8 @@ bool kiln_tile_can_pad(const kiln_tiling *t) {
     return to->shape.dim[t->pattern.to.dim_of[t->v]] == kiln_tile_extent(t, t->v);
 }
 
-/* Whether the operands have the instruction's element types, in either order: known at once, where
- * comparing what is computed takes a parser. Rows are the data's. */
+/* Whether the operands have the instruction's element types, in either order: a quick check before
+ * comparing expressions, which needs a parser. Rows are the data's. */
 static bool has_operands_of(const kiln_tiling *t, const kiln_intrinsic *dot) {
     const kiln_buffer_info *buffer = t->s->program->buffer.data;
     kiln_dtype a = buffer[t->pattern.from[0].buffer].dtype,
@@ -118,8 +119,8 @@ static int steps_iter(const kiln_tiling *t) {
 #define TILE_ROWS_MIN 4
 #define TILE_WORDS_MIN 4 /* of a row: fewer leave most of a tile empty */
 
-/* Steps that an instruction takes: all of its own. In tiles fewer as well: what divides the blocks
- * that other kernels prefer, unless that is half of what could be taken. */
+/* Steps that an instruction takes: all of them. In tiles also fewer: a divisor of the blocks that
+ * other kernels prefer, unless that is at most half of the possible steps. */
 static int64_t steps_of(const kiln_tiling *t, const kiln_intrinsic *dot, int64_t extent) {
     const int64_t word = kiln_intrinsic_word(dot);
     int64_t steps = dot->steps, half = dot->steps;
@@ -130,7 +131,7 @@ static int64_t steps_of(const kiln_tiling *t, const kiln_intrinsic *dot, int64_t
     return !t->options.no_tiles && steps >= TILE_WORDS_MIN * word ? steps : 0;
 }
 
-/* Whether there are the points and lanes that it takes at once. Tiles are those of one nest. */
+/* Whether there are as many points and lanes as it takes at once. Tiles are those of one nest. */
 static bool has_shape_of(const kiln_tiling *t, const kiln_intrinsic *dot) {
     if (!kiln_intrinsic_in_tiles(dot))
         return dot->lanes == t->lanes &&
@@ -139,9 +140,9 @@ static bool has_shape_of(const kiln_tiling *t, const kiln_intrinsic *dot) {
            kiln_tile_extent(t, t->mw) >= TILE_ROWS_MIN;
 }
 
-/* The first instruction of the target that does what the reduction does, for whole vectors of
- * weights and whole blocks of steps. One with a bias pays for it in each use; an exact algorithm
- * that gives the data its other sign pays once (algorithm/bytes.c). */
+/* The first instruction of the target that computes the reduction, for whole vectors of weights and
+ * whole blocks of steps. One with a bias pays for it in each use; an exact algorithm that changes
+ * the data's signedness pays once (algorithm/bytes.c). */
 static const kiln_intrinsic *find_dot(const kiln_tiling *t, bool in_tiles) {
     const kiln_program *p = t->s->program;
     const int steps = steps_iter(t);

@@ -1,5 +1,5 @@
-/* Which sizes are worth trying, and which are preferred without a measurement: register tiles,
- * steps of the reduction, parts, rounds of tiles, blocks of channels. */
+/* The sizes that are worth trying, and those preferred without a measurement: register tiles, steps
+ * of the reduction, parts, rounds of tiles, blocks of channels. */
 #include "base/macros.h"
 #include "compiler-core/rules/tile.h"
 
@@ -10,16 +10,16 @@
 #define ROUND_TILES_MAX 1000000 /* no bound */
 #define ROUNDS_MAX 16           /* sizes of rounds of rows that are tried */
 
-/* Times in slots, of which one multiply-add of a vector takes one: half a cycle where two are done
- * in a cycle. Fitted to the times of a few tiles of 1x1 convolutions on one Zen 3; the causes given
- * are what fits, no counters were read. */
-#define BROADCAST_SLOTS 1.2 /* as many loads a cycle, but those of one bank exclude each other */
+/* Times in slots; a multiply-add of a vector takes one: half a cycle if two are done in a cycle.
+ * Fitted to the times of a few tiles of 1x1 convolutions on one Zen 3; the causes given fit them,
+ * no counters were read. */
+#define BROADCAST_SLOTS 1.2 /* as many loads a cycle, but those of one bank conflict */
 #define WIDENED_SLOTS 4     /* bytes that are widened and then broadcast; not measured */
-#define JOINED_SLOTS 3      /* a vector of data that is joined of those of several taps */
+#define JOINED_SLOTS 3      /* a vector of data joined from those of several taps */
 #define STREAMED_SLOTS 2.3  /* a vector of weights that comes from the second cache */
-/* Of a load that multiply-adds hide, where factors are elements of registers, or several rows are
- * multiplied at once, and loads are all that is left to save: narrow cores cannot hide all of it.
- * Not measured; it decides between tiles that are equal otherwise. */
+/* Of a load that multiply-adds hide, if factors are elements of registers, or several rows are
+ * multiplied at once, so that only loads can be saved: narrow cores cannot hide all of it. Not
+ * measured; it decides between tiles that are equal otherwise. */
 #define LOAD_SLOTS_EXPOSED 0.1
 /* Decides between tiles that are equal otherwise: a last one that is smaller is a second copy of
  * the code, in which weights are not fetched ahead. 128x256 by 256x256 takes 66 instead of 69 us in
@@ -56,8 +56,8 @@ static double panel_bytes(const kiln_tiling *t, int64_t vectors) {
     return bytes;
 }
 
-/* Whether the weights of one tile leave room for anything else in the first cache; if not, each
- * tile streams them anew. */
+/* Whether the weights of one tile leave no room for anything else in the first cache, so that each
+ * tile streams them again. */
 static bool streams_weights(const kiln_tiling *t, int64_t vectors) {
     return t->packs && panel_bytes(t, vectors) > t->s->target->l1_bytes / 2.0;
 }
@@ -71,8 +71,9 @@ bool kiln_tile_keeps_weights(const kiln_tiling *t) {
 #define PANEL_VECTORS 2
 #define PARTS_MAX 8
 
-/* Beside the weights of other kernels even a quarter of the second cache is elsewhere when a kernel
- * starts: 128x256 by 256x256 takes 63 instead of 76 us inside of BERT-mini (1 MB, Zen 5). */
+/* Because of the weights of other kernels, even weights of a quarter of the second cache are not in
+ * it when a kernel starts: 128x256 by 256x256 takes 63 instead of 76 us inside of BERT-mini (1 MB,
+ * Zen 5). */
 bool kiln_tile_fetches_ahead(const kiln_tiling *t) {
     return t->packs && t->k >= 0 && t->mw >= 0 &&
            kiln_tile_operand_bytes(t, t->weights) >= t->s->target->l2_bytes / 4.0;
@@ -85,7 +86,7 @@ bool kiln_tile_wants_parts(const kiln_tiling *t) {
 
 /* ---- tables of sizes ---- */
 
-/* What a choice takes: rows of `width` integers. */
+/* The rows of a choice: `width` integers each. */
 typedef struct size_table {
     uint32_t width, rows, preferred;
     KILN_VEC(int64_t) value;
@@ -103,7 +104,7 @@ static kiln_sched_sample sample(kiln_tiling *t, const size_table *table) {
 }
 
 kiln_sched_sample kiln_tile_sample_parts(kiln_tiling *t) {
-    /* The part in use and the one that is fetched meanwhile take half of the cache. */
+    /* The part in use and the next one, which is being fetched, take half of the cache. */
     double room = t->s->target->l2_bytes / 4.0, panel = panel_bytes(t, PANEL_VECTORS);
     int64_t extent = kiln_tile_extent(t, t->k);
     size_table table = {.width = 2};
@@ -116,7 +117,7 @@ kiln_sched_sample kiln_tile_sample_parts(kiln_tiling *t) {
 
 /* ---- the register tile ---- */
 
-/* Whether elements of data are factors out of registers that hold several steps of the reduction.
+/* Whether factors are elements of registers that hold several steps of the data.
  */
 static bool takes_factors(const kiln_tiling *t) {
     int64_t group = t->s->target->factor_lanes;
@@ -133,7 +134,7 @@ static bool blocks_steps(const kiln_tiling *t) {
            x->dim_of[t->k] + 1 < (int)kiln_tile_rank(t, x);
 }
 
-/* Counting ones takes a register for the word, one for the weight of a further plane, and without
+/* Counting ones needs a register for the word, one for the weight of a further plane, and without
  * an instruction for it a table, a mask, two more factors and two temporaries. */
 static int64_t counting_registers(const kiln_tiling *t) {
     if (!t->pattern.counts_ones) return 0;
@@ -142,15 +143,15 @@ static int64_t counting_registers(const kiln_tiling *t) {
     return counts ? 2 : 7;
 }
 
-/* Vector registers that hold data while a tile of so many points takes its steps; with factors one
- * more is left to the compiler, which orders loads as it likes, and so are two for products that an
- * instruction of their own adds, and four for a bias and where it is taken off. */
+/* Vector registers that hold data during the steps of a tile of so many points; with factors one
+ * more is reserved for the compiler, which may reorder loads, two more if a separate instruction
+ * adds products, and four for a bias and its subtraction. */
 static int64_t data_registers(const kiln_tiling *t, int64_t points) {
     if (takes_factors(t)) return points + 1;
-    /* Of each row what is loaded at once, and of that what is multiplied next. */
+    /* Of each row the elements loaded at once, and of those the ones multiplied next. */
     if (kiln_tile_dot_rows(t) > 1) return blocks_steps(t) ? points / kiln_tile_dot_rows(t) : points;
-    if (t->row_tap >= 0) { /* a vector for each row of the window, what joins them, and bounds of
-                            * the result; or all vectors, where compilers load them first */
+    if (t->row_tap >= 0) { /* a vector for each row of the window, those for joining them, and
+                            * bounds of the result; or all vectors, if compilers load them first */
         const bool first = t->s->target->factor_lanes > 1;
         return (first ? 2 * points : kiln_tile_extent(t, t->row_tap)) + 3 + t->dot->accumulates;
     }
@@ -158,11 +159,11 @@ static int64_t data_registers(const kiln_tiling *t, int64_t points) {
            counting_registers(t);
 }
 
-/* Where an instruction over taps only multiplies, weights are read from memory: for a product and
- * the sum of two. */
+/* If an instruction over taps only multiplies, weights are read from memory: for a product and the
+ * sum of two. */
 #define TAP_REGISTERS 2
 
-/* Those that hold a row of weights, and what a bias adds to their products. */
+/* Registers that hold a row of weights, and the bias of their products. */
 static int64_t weight_registers(const kiln_tiling *t, int64_t vectors) {
     if (t->row_tap >= 0) {
         const int64_t taps = kiln_tile_extent(t, t->row_tap) * kiln_tile_extent(t, t->tap);
@@ -173,7 +174,7 @@ static int64_t weight_registers(const kiln_tiling *t, int64_t vectors) {
 
 static bool widens(const kiln_tiling *t) { return t->dot && kiln_intrinsic_widens(t->dot); }
 
-/* Slots of arithmetic of one step beside its multiply-adds: joining words of rows. */
+/* Slots of arithmetic of one step besides its multiply-adds: joining words of rows. */
 static double joining_slots(const kiln_tiling *t, double points) {
     const double rows = (double)kiln_tile_dot_rows(t);
     return rows > 1 && !blocks_steps(t) ? points / rows : 0;
@@ -202,14 +203,14 @@ static double in_flight(const kiln_target *target) {
     return target->core.vector * target->core.latency + 1;
 }
 
-/* Points of mw that instructions take for so many: a last row may have no other one beside it. */
+/* Points of mw that instructions compute for so many: a last row may have no second row. */
 static int64_t whole_rows(const kiln_tiling *t, int64_t points) {
     const int64_t rows = kiln_tile_dot_rows(t);
     return (points + rows - 1) / rows * rows;
 }
 
-/* Share of the arithmetic peak that a tile reaches by its shape alone: partial tiles at the
- * borders, few accumulators and many loads cost time. */
+/* Share of the arithmetic peak that a tile of this shape can reach: partial tiles at the borders,
+ * few accumulators and many loads cost time. */
 static double tile_efficiency(const kiln_tiling *t, int64_t mh, int64_t mw, int64_t vectors) {
     int64_t h = kiln_tile_span(t, t->mh), w = kiln_tile_span(t, t->mw),
             n = (kiln_tile_span(t, t->v) + t->lanes - 1) / t->lanes;
@@ -249,8 +250,8 @@ static void insert_row(tile_row *row, uint32_t *count, tile_row added) {
     if (at < TILE_ROWS_MAX) row[at] = added;
 }
 
-/* Whether tiles of so many values would leave a remainder of a part of the iterator's: what is
- * computed then is not known to be all of the part. */
+/* Whether tiles of so many values would leave a remainder in a part of the iterator: then the
+ * computed elements are not known to be the whole part. */
 static bool cuts_part(const kiln_tiling *t, int i, int64_t size) {
     const int64_t span = kiln_tile_span(t, i);
     return span < kiln_tile_extent(t, i) && span % size != 0;
@@ -258,7 +259,7 @@ static bool cuts_part(const kiln_tiling *t, int i, int64_t size) {
 
 /* ---- tiles of a matrix unit ---- */
 
-/* A new configuration, and tiles to be waited for: a guess. */
+/* A new configuration, and waiting for tiles: a guess. */
 #define CONFIGURE_CYCLES 100.0
 #define TILES_OF_SUMS 6 /* of eight: each factor needs one */
 
@@ -285,7 +286,7 @@ static double efficiency_in_tiles(const kiln_tiling *t, int64_t mh, int64_t acro
            (blocks * block * (double)((v + panel - 1) / panel));
 }
 
-/* A last tile of fewer rows is one of a block of its own. */
+/* A last tile of fewer rows is a separate block. */
 static kiln_sched_sample sample_tiles(kiln_tiling *t) {
     tile_row row[TILE_ROWS_MAX];
     uint32_t count = 0;
@@ -310,8 +311,8 @@ static kiln_sched_sample sample_tiles(kiln_tiling *t) {
     return sample(t, &table);
 }
 
-/* A microcontroller's dot products take words of its core registers, 13 of them: two vectors of
- * sums, a word of each operand, and three addresses. */
+/* A microcontroller's dot products use its 13 core registers: two vectors of sums, a word of each
+ * operand, and three addresses. */
 #define CORE_REGISTERS 4
 
 static int64_t registers_for(const kiln_tiling *t) {
@@ -351,7 +352,7 @@ kiln_sched_sample kiln_tile_sample_registers(kiln_tiling *t) {
 /* ---- steps and blocks ---- */
 
 #define BLOCK_MIN 4
-/* Channels that lie behind one another where they become words of bits: one or two words. */
+/* Channels that are contiguous where they become words of bits: one or two words. */
 #define BITS_BLOCK 64
 
 static int64_t channel_block(const kiln_tiling *t) {
@@ -361,9 +362,9 @@ static int64_t channel_block(const kiln_tiling *t) {
     return (int64_t)t->s->target->vector_bytes / (int64_t)sizeof(float) * word;
 }
 
-/* The block of so many channels that every kernel prefers, whether it reads or writes them, so that
- * those that were not measured agree without conversions: a vector of them, or the largest power of
- * two that divides them, of which a vector covers several blocks; without any, all of them. */
+/* The block of this many channels that every kernel prefers, for reading and writing, so that
+ * unmeasured kernels agree without conversions: a vector of them, or the largest power of two that
+ * divides them, of which a vector covers several blocks; if there is none, all of them. */
 static int64_t preferred_block(const kiln_tiling *t, int64_t channels) {
     int64_t block = channel_block(t);
     while (block >= BLOCK_MIN && channels % block != 0) block /= 2;
@@ -374,8 +375,8 @@ kiln_sched_int kiln_tile_channels(const kiln_tiling *t, int64_t channels) {
     return kiln_sched_const(preferred_block(t, channels));
 }
 
-/* The most steps of the reduction that lie behind one another without measurement: a block of
- * channels where the data gets a layout. */
+/* The most contiguous steps of the reduction without a measurement: a block of channels if the data
+ * gets a layout. */
 static int64_t preferred_steps(const kiln_tiling *t) {
     if (t->k < 0) return 1;
     const kiln_block_access *x = &t->pattern.from[t->data];
@@ -383,9 +384,9 @@ static int64_t preferred_steps(const kiln_tiling *t) {
     return blocked ? preferred_block(t, kiln_tile_extent(t, t->k)) : channel_block(t);
 }
 
-/* How many steps are better unrolled. Without taps around them no line of data is in the first
- * cache yet; then all steps of a block are, so that each instruction walks by one stride, which
- * prefetchers learn (0.79 to 0.97 of the peak for 28x28x256 1x1). */
+/* Preferred number of unrolled steps. Without taps around them no line of data is in the first
+ * cache yet; then all steps of a block are unrolled, so that each instruction has one stride, which
+ * prefetchers detect (0.79 to 0.97 of the peak for 28x28x256 1x1). */
 static int64_t preferred_unrolled(const kiln_tiling *t) {
     if (widens(t)) return 4;                      /* widening makes code and needs registers */
     if (t->dot && !t->dot->accumulates) return 2; /* compilers load weights of later steps early */
@@ -393,9 +394,9 @@ static int64_t preferred_unrolled(const kiln_tiling *t) {
     return t->k >= 0 && t->pattern.reduce == 1u << t->k ? STEPS_UNROLLED_MAX : 4;
 }
 
-/* Reduce block (contiguous steps of data and weights), how many of them are unrolled, and lanes
- * along the innermost dimension for the padding copy where the block is too short to fill a vector.
- * An instruction that takes several steps takes whole ones of both. */
+/* Reduce block (contiguous steps of data and weights), number of unrolled steps, and lanes along
+ * the innermost dimension for the padding copy if the block is too short to fill a vector. Both
+ * numbers are multiples of an instruction's steps. */
 kiln_sched_sample kiln_tile_sample_steps(kiln_tiling *t) {
     int64_t extent = t->k < 0 ? 1 : kiln_tile_extent(t, t->k), stride = kiln_tile_stride(t);
     size_table table = {.width = t->dot && t->packs ? 4 : 3};
@@ -430,7 +431,8 @@ kiln_sched_sample kiln_tile_sample_block(kiln_tiling *t, int64_t extent) {
 
 /* ---- rounds ---- */
 
-/* As many as have copies of their data, of one vector of channels, in a quarter of the first cache.
+/* The most rows whose copies of data, of one vector of channels, fit into a quarter of the first
+ * cache.
  */
 static int64_t rows_copied_near(const kiln_tiling *t, kiln_sched_loop rows) {
     const double row = kiln_tile_operand_bytes(t, t->data) * (double)t->lanes /

@@ -10,7 +10,7 @@ typedef struct search {
     kiln_picks picks;
 } search;
 
-/* An iterator, or its remainder. */
+/* Notes an iterator, or its remainder. */
 static void note_pick(kiln_program *p, kiln_block block, kiln_expr what, kiln_picks *picks) {
     int64_t by = 0;
     if (kiln_expr_get(p, what)->op == KILN_EXPR_FLOORMOD &&
@@ -24,7 +24,7 @@ static void note_pick(kiln_program *p, kiln_block block, kiln_expr what, kiln_pi
     picks->by[i] = by;
 }
 
-/* A comparison of one with a constant. */
+/* Notes a comparison of one with a constant. */
 static kiln_expr look_at(kiln_program *p, kiln_expr e, kiln_expr rebuilt, void *context) {
     search *s = context;
     if (kiln_expr_get(p, e)->op == KILN_EXPR_EQ &&
@@ -55,19 +55,19 @@ static int common_iter(const kiln_program *p, const kiln_pattern *pattern, uint3
     return best;
 }
 
-/* Blocks of `lanes` along the iterator innermost in `access`'s buffer, if nobody has given it a
- * layout. */
+/* Blocks of `lanes` along the iterator innermost in `access`'s buffer, if it has no layout yet. */
 static void block_along(kiln_sched *s, const kiln_block_access *access, int iter, int64_t lanes) {
     if (kiln_layout_is_identity(&s->program->buffer.data[access->buffer].layout))
         kiln_sketch_block_buffer(s, access->buffer, access->dim_of[iter], kiln_sched_const(lanes));
 }
 
-/* Loops around lanes that run over what is chosen among: those of `straight` are copied out. */
+/* Loops around lanes that run over the cases: those of `straight` are unrolled. */
 typedef struct case_loops {
     kiln_sched_loops serial, straight;
 } case_loops;
 
-/* Which of the block's iterators, or of their remainders, run over what the temp's maker picks by.
+/* The block's iterators, or their remainders, that select the case in the block that writes the
+ * temp.
  */
 static kiln_picks picked_before(kiln_program *p, kiln_block block, kiln_block maker) {
     kiln_picks by, found = {0};
@@ -84,8 +84,8 @@ static kiln_picks picked_before(kiln_program *p, kiln_block block, kiln_block ma
     return found;
 }
 
-/* Whether iterator `iter` runs across constants. Nobody gives them another layout before they are
- * read the first time: vectors would have to be gathered, which takes more code than it saves time.
+/* Whether iterator `iter` runs across constants. Constants keep their layout until they are read
+ * the first time: vectors would have to be gathered, which takes more code than it saves time.
  */
 static bool gathers_constants(const kiln_program *p, const kiln_pattern *pattern, int iter) {
     for (uint32_t a = 0; a < pattern->from_count; a++) {
@@ -102,8 +102,8 @@ static bool gathers_constants(const kiln_program *p, const kiln_pattern *pattern
 typedef struct grouping {
     bool makes_loop; /* this nest has the loop, with so many rows in a group */
     kiln_sched_int rows;
-    bool shared;          /* by threads; else what is inside of it */
-    kiln_sched_loop loop; /* over groups; none: there are none, or it is to be made */
+    bool shared;          /* by threads; else the loops inside of it */
+    kiln_sched_loop loop; /* over groups; none: there are none, or it is not made yet */
 } grouping;
 
 /* Splits `tile_rows`, a loop of the block. */
@@ -119,9 +119,9 @@ static void make_groups(kiln_sched *s, kiln_block block, kiln_sched_loop tile_ro
     groups->loop = around.loop[around.count - inside - 1];
 }
 
-/* Lanes innermost, around them the cases, and outside what else there is; without vectors the cases
- * are innermost. Groups share out the first loop of tiles or, where the block's iterators are
- * divided already, the first of more than one value. Returns the innermost loop of what is outside.
+/* Lanes innermost, around them the cases, and outside the other loops; without vectors the cases
+ * are innermost. Groups divide the first loop of tiles or, if the block's iterators are split
+ * already, the first of more than one value. Returns the innermost of the other loops.
  */
 static kiln_sched_loop order_cases(kiln_sched *s, const kiln_pattern *pattern,
                                    const kiln_picks *serial, const kiln_picks *straight, int iter,
@@ -172,7 +172,7 @@ static kiln_sched_loop order_cases(kiln_sched *s, const kiln_pattern *pattern,
     return vector.loop[0];
 }
 
-/* The block that transforms along another dimension what `block` picks among; 0: none. */
+/* The block that transforms the operand of `block` along another dimension; 0: none. */
 static kiln_block half_of(kiln_program *p, kiln_block block) {
     kiln_block *reader = KILN_ARENA_ARRAY(p->arena, kiln_block, p->block.count);
     for (kiln_block half = 1; half < p->block.count; half++) {
@@ -185,7 +185,7 @@ static kiln_block half_of(kiln_program *p, kiln_block block) {
     return 0;
 }
 
-/* Whether another block takes it along (place_half). */
+/* Whether it is placed together with another block (place_half). */
 static bool is_half(kiln_program *p, kiln_block block) {
     kiln_block *reader = KILN_ARENA_ARRAY(p->arena, kiln_block, p->block.count);
     const kiln_buffer buffer = p->block.data[block].buffer;
@@ -205,8 +205,8 @@ bool kiln_sketch_has_borders(kiln_program *p, kiln_block block) {
     return found;
 }
 
-/* The first loop around the block of more than one iteration that is inside of what threads share,
- * or is it, counted from 1 at the outside. */
+/* The first loop around the block of more than one iteration that is inside of the loop divided
+ * among threads, or is that, counted from 1 at the outside. */
 static uint32_t first_loop(kiln_sched *s, kiln_block block) {
     const kiln_sched_loops around = kiln_sched_loops_around(s, block);
     const uint32_t shared = kiln_sketch_shared_depth(s, block);
@@ -215,7 +215,7 @@ static uint32_t first_loop(kiln_sched *s, kiln_block block) {
     return i + 1;
 }
 
-/* The half's iterator along what iterator `iter` of its reader runs along, or -1. */
+/* The half's iterator that corresponds to iterator `iter` of its reader, or -1. */
 static int same_iter(const kiln_pattern *half, const kiln_pattern *reader, int iter) {
     int dim = -1;
     for (uint32_t a = 0; a < reader->from_count; a++)
@@ -239,9 +239,9 @@ typedef struct placing {
     int64_t lanes;
 } placing;
 
-/* The half in a loop around its reader, from the root to `innermost`, which is the one around the
- * reader's cases. Some rows of it are preferred where borders would copy code, else what the lanes
- * of one tile need. */
+/* Places the half in a loop around its reader, from the root to `innermost`, the one around the
+ * reader's cases. Some rows of it are preferred if borders would duplicate code, else only the part
+ * that the lanes of one tile need. */
 static void place_half(kiln_sched *s, kiln_block half, const placing *reader,
                        kiln_sched_loop innermost) {
     kiln_program *p = s->program;
@@ -274,8 +274,8 @@ kiln_block kiln_sketch_transform_of(kiln_program *p, kiln_buffer buffer) {
     return 0;
 }
 
-/* What puts the results at other places (phases of a transposed convolution between each other)
- * gets the same blocks. */
+/* A reader that moves the results (interleaves phases of a transposed convolution) gets the same
+ * blocks. */
 static void block_reader(kiln_sched *s, const placing *it) {
     kiln_program *p = s->program;
     kiln_block *reader = KILN_ARENA_ARRAY(p->arena, kiln_block, p->block.count);

@@ -1,5 +1,5 @@
-/* What follows sums on an accelerator: operations of the ALU on accumulators, at the end of which
- * bytes are stored. */
+/* The block that follows sums on an accelerator: operations of the ALU on accumulators, and a store
+ * of bytes at the end. */
 #include "base/macros.h"
 #include "compiler-core/facts/loads.h"
 #include "compiler-core/ir/affine.h"
@@ -63,7 +63,7 @@ static void look_at(chain *c, kiln_expr e) {
     c->reason = "the ALU has no operation for something that follows the sums";
 }
 
-/* Where minima and maxima keep a value; elsewhere sums may have wrapped. */
+/* The range that minima and maxima give a value; other values may have wrapped. */
 static kiln_interval range_of(const kiln_program *p, kiln_expr e) {
     const kiln_expr_op op = (kiln_expr_op)kiln_expr_get(p, e)->op;
     if (op != KILN_EXPR_MIN && op != KILN_EXPR_MAX) return kiln_expr_bounds(p, e, NULL);
@@ -86,7 +86,7 @@ bool kiln_vta_is_bias(const kiln_vta_tiling *t, const kiln_pattern *follower, ui
            !(follower->from[from].iters & follower->spatial & ~along);
 }
 
-/* What the ALU reads beside the sums. */
+/* Finds the operands of the ALU besides the sums. */
 static const char *count_addends(kiln_vta_tiling *t) {
     kiln_pattern f;
     t->has_bias = false;

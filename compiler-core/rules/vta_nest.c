@@ -1,5 +1,5 @@
 /* The nest of a product on an accelerator: parts, steps and tiles of the machine, with every
- * operand in the memory that the machine takes it from. */
+ * operand in the memory that the machine reads it from. */
 #include "base/macros.h"
 #include "compiler-core/facts/loads.h"
 #include "compiler-core/facts/nest.h"
@@ -11,13 +11,13 @@
 typedef struct tile_dims {
     int row, lane;
     int64_t rows, lanes;
-    int outermost; /* dimension + 1 that stands outside of all others; 0: they stand in order */
+    int outermost; /* dimension + 1 that is outside of all others; 0: they are in order */
 } tile_dims;
 
 /* Loops around the sums, outermost first. */
 typedef struct nest {
     kiln_sched_loop part[KILN_VTA_PART_AXES];
-    kiln_sched_loop thread; /* of parts that are side by side; none: there are none */
+    kiln_sched_loop thread; /* of parts that are virtual threads; none: there are none */
     kiln_sched_loop step;   /* over steps of a part */
     kiln_sched_loop inner;  /* the innermost loop around all of a part */
     kiln_sched_loop rows;   /* of a tile, with its lanes and steps inside */
@@ -25,8 +25,8 @@ typedef struct nest {
 
 /* ---- layouts --------------------------------------------------------------------------------- */
 
-/* Tiles lie behind one another: dimensions in order, or those of the tile first as weights have
- * them, and then what lies in a tile. */
+/* Tiles are contiguous: dimensions in order, or those of the tile first as weights have them, and
+ * then the elements of a tile. */
 static kiln_layout tiled_layout(uint32_t rank, const tile_dims *tile, bool tile_first) {
     const int last = (int)rank - 1, first[] = {tile_first ? tile->row : tile->outermost - 1,
                                                tile_first ? tile->lane : -1};
@@ -46,7 +46,8 @@ static kiln_layout tiled_layout(uint32_t rank, const tile_dims *tile, bool tile_
     return layout;
 }
 
-/* Whether the buffer lies in such tiles now: in main memory always in the order of dimensions. */
+/* Gives the buffer that layout, in main memory always in the order of dimensions; false: it cannot
+ * have it. */
 static bool lay_out(kiln_sched *s, kiln_buffer buffer, const tile_dims *tile, bool tile_first) {
     const kiln_buffer_info *b = &s->program->buffer.data[buffer];
     tile_dims as = *tile;
@@ -60,7 +61,7 @@ static bool lay_out(kiln_sched *s, kiln_buffer buffer, const tile_dims *tile, bo
 
 /* ---- copies ---------------------------------------------------------------------------------- */
 
-/* The block's iterator that runs over the dimension of what it writes; -1: none. */
+/* The block's iterator that runs over the dimension of its result; -1: none. */
 static int iter_of_dim(kiln_program *p, kiln_block block, int dim) {
     kiln_pattern pattern;
     if (dim < 0 || !kiln_pattern_of(p, block, &pattern)) return -1;
@@ -79,14 +80,14 @@ static int dim_in(kiln_program *p, kiln_block block, kiln_buffer buffer, int ite
     return -1;
 }
 
-/* The block's iterator over a dimension of what it writes goes on to whole tiles, with zeros. */
+/* Extends the block's iterator over a dimension of its result to whole tiles, with zeros. */
 static void fill_up(kiln_sched *s, kiln_block block, int dim, int64_t size) {
     const int iter = iter_of_dim(s->program, block, dim);
     if (iter >= 0 && s->program->block.data[block].iter[iter].extent % size != 0)
         kiln_sched_pad(s, block, (uint32_t)iter, kiln_sched_const(size));
 }
 
-/* Loops of a block that stand on their own: over tiles, and inside over what is in a tile. */
+/* Loops of a separate block: over tiles, and inside over the elements of a tile. */
 static void tile_loops(kiln_sched *s, kiln_block block, const tile_dims *tile) {
     const int row = tile->rows > 1 ? iter_of_dim(s->program, block, tile->row) : -1,
               lane = iter_of_dim(s->program, block, tile->lane);
@@ -113,7 +114,7 @@ static void tile_loops(kiln_sched *s, kiln_block block, const tile_dims *tile) {
     if (order.count > 1) kiln_sched_reorder(s, &order);
 }
 
-/* The same of a product that stands on its own. */
+/* Those of a separate product. */
 typedef struct product_loops {
     kiln_sched_loop outer, rows; /* around all of it, and the outermost of a tile */
 } product_loops;
@@ -122,7 +123,7 @@ static product_loops tile_product(kiln_sched *s, kiln_block block, const tile_di
     const int lane = iter_of_dim(s->program, block, tile->lane);
     const int row = tile->rows > 1 ? iter_of_dim(s->program, block, tile->row)
                     : lane == 0    ? 1
-                                   : 0; /* where a tile has one row, of any other iterator */
+                                   : 0; /* if a tile has one row, of any other iterator */
     kiln_sched_loops order = {0}, inner = {0};
     kiln_sched_loop rows = {0}, lanes = {0};
     const uint32_t steps = s->program->block.data[block].iter_count - 1;
@@ -148,7 +149,7 @@ static product_loops tile_product(kiln_sched *s, kiln_block block, const tile_di
 
 /* ---- the sums -------------------------------------------------------------------------------- */
 
-/* Splits the loop of an axis of the result; what stands inside of all tiles is returned. */
+/* Splits the loop of an axis of the result; returns the loop inside of all tiles. */
 static kiln_sched_loop split_axis(kiln_vta_tiling *t, nest *n, kiln_vta_axis x, int64_t unit,
                                   kiln_sched_loop *out_tiles) {
     kiln_sched *s = t->s;
@@ -176,8 +177,8 @@ static bool reads(const kiln_vta_operand *o, int iter) {
     return false;
 }
 
-/* Outermost: what each has weights of its own for. Then parts, in the order of the options; in them
- * steps, and in a step the tiles of a GEMM. */
+/* Outermost the iterators with separate weights for each value. Then parts, in the order of the
+ * options; in them steps, and in a step the tiles of a GEMM. */
 static void make_nest(kiln_vta_tiling *t, nest *n) {
     kiln_sched *s = t->s;
     const kiln_vta_config *c = t->machine;
@@ -235,7 +236,7 @@ static void make_nest(kiln_vta_tiling *t, nest *n) {
     kiln_sched_reorder(s, &order);
 }
 
-/* Sums of whole tiles: with products of zeros, and of results that nobody reads. */
+/* Pads sums to whole tiles: with products of zeros, and results that are not read. */
 static void fill_up_sums(kiln_vta_tiling *t) {
     static const kiln_vta_axis in_tiles[] = {KILN_VTA_AXIS_OUT, KILN_VTA_AXIS_IN};
     const int64_t size[] = {t->machine->block_out, t->machine->block_in};
@@ -256,7 +257,7 @@ static tile_dims dims_of(const kiln_vta_tiling *t, const kiln_block_access *a, i
                        .lanes = lanes};
 }
 
-/* The same of another buffer that the block reads, or writes, at the same places as `from`. */
+/* Those of another buffer that the block reads, or writes, at the same places as `from`. */
 static tile_dims dims_through(kiln_program *p, kiln_block block, kiln_buffer from, kiln_buffer to,
                               const tile_dims *tile) {
     tile_dims other = {.row = -1, .lane = -1, .rows = tile->rows, .lanes = tile->lanes};
@@ -281,7 +282,7 @@ kiln_block kiln_vta_padding_of(const kiln_vta_tiling *t) {
                : 0;
 }
 
-/* Data on its way to the machine, with zeros around it. */
+/* Loads data into the machine, with zeros around it. */
 static const char *load_data(kiln_vta_tiling *t, const tile_dims *tile, kiln_block *out_copy) {
     kiln_sched *s = t->s;
     kiln_program *p = s->program;
@@ -305,7 +306,7 @@ static const char *load_data(kiln_vta_tiling *t, const tile_dims *tile, kiln_blo
     return lay_out(s, p->block.data[*out_copy].buffer, tile, false) ? NULL : not_in_tiles;
 }
 
-/* Constants lie in tiles, too: the machine packs nothing. */
+/* Constants have tiles in main memory: the machine cannot pack them. */
 static const char *load_weights(kiln_vta_tiling *t, const tile_dims *tile, kiln_block *out_copy) {
     kiln_sched *s = t->s;
     *out_copy = kiln_sched_cache_read(s, t->sums, t->weights.buffer, KILN_SCOPE_WGT);
@@ -315,7 +316,7 @@ static const char *load_weights(kiln_vta_tiling *t, const tile_dims *tile, kiln_
     return lay_out(s, s->program->block.data[*out_copy].buffer, tile, true) ? NULL : not_in_tiles;
 }
 
-/* What the ALU reads beside the sums: in accumulators, once for all parts or with each part. */
+/* Loads an operand of the ALU into accumulators, once for all parts or with each part. */
 static const char *load_addend(kiln_vta_tiling *t, kiln_buffer source, bool is_bias,
                                const tile_dims *tile, const nest *n) {
     kiln_sched *s = t->s;
@@ -328,7 +329,8 @@ static const char *load_addend(kiln_vta_tiling *t, kiln_buffer source, bool is_b
     return NULL;
 }
 
-/* Bytes reach accumulators as a product with a unit matrix, which stays where weights are. */
+/* Bytes reach accumulators as a product with a unit matrix, which stays in the memory of
+ * weights. */
 static const char *multiply_addend(kiln_vta_tiling *t, kiln_buffer source, const tile_dims *tile,
                                    const nest *n) {
     kiln_sched *s = t->s;
@@ -385,7 +387,8 @@ static const char *load_addends(kiln_vta_tiling *t, const tile_dims *acc, const 
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-/* Where blocks of an operand are loaded: for a step, or for all parts that have them in common. */
+/* The loop in which blocks of an operand are loaded: for a step, or for all parts that share
+ * them. */
 static kiln_sched_loop place_of(const kiln_vta_tiling *t, const nest *n, bool data) {
     const bool inside = t->options & KILN_VTA_OUT_INSIDE;
     if (!(t->options & KILN_VTA_STAYS) || data != inside) return n->step;
@@ -440,7 +443,7 @@ const char *kiln_vta_make_nest(kiln_vta_tiling *t) {
     if (!kiln_sched_reverse_compute_at(kiln_sched_try(s), t->follower, n.inner))
         return "what follows does not go along with parts of the sums";
     tile_loops(s, t->follower, &stored);
-    reason = load_addends(t, &acc, &n); /* now that they are made before the follower */
+    reason = load_addends(t, &acc, &n); /* now that the sums are computed before the follower */
     if (reason) return reason;
     kiln_sched_reverse_compute_at(s, store, n.inner);
     tile_loops(s, store, &stored);

@@ -1,5 +1,5 @@
-/* What the iterators of a product of bytes are for on an accelerator: axes of tiles, or loops
- * around all of them. */
+/* Roles of a byte product's iterators on an accelerator: axes of tiles, or loops around all of
+ * them. */
 #include "compiler-core/facts/loads.h"
 #include "compiler-core/facts/nest.h"
 #include "compiler-core/ir/affine.h"
@@ -23,7 +23,7 @@ int64_t kiln_vta_bias_tiles(const kiln_vta_tiling *t) {
     return (elements + t->machine->block_out - 1) / t->machine->block_out;
 }
 
-/* Indices as sums of multiples of iterators; false when one is not. */
+/* Reads indices as sums of multiples of iterators; false when one is no such sum. */
 static bool learn_indices(kiln_vta_tiling *t, uint32_t from, kiln_vta_operand *out) {
     kiln_program *p = t->s->program;
     const kiln_loads loads = kiln_block_loads(p, t->sums);
@@ -61,7 +61,7 @@ static bool is_blocked(const kiln_vta_tiling *t, const kiln_block_access *a, int
            (extent % size == 0 || extent == t->s->program->buffer.data[a->buffer].shape.dim[dim]);
 }
 
-/* Whether tiles lie behind one another along the iterator in the result and in whatever reads it.
+/* Whether tiles are contiguous along the iterator in the result and in its readers.
  */
 static bool has_tiles(const kiln_vta_tiling *t, int iter, int64_t size) {
     bool fits = t->s->program->block.data[t->sums].iter[iter].reduce ||
@@ -104,7 +104,7 @@ static void find_positions(kiln_vta_tiling *t) {
     if (*column < 0) *column = t->batch;
 }
 
-/* Whether some results have weights of their own for the same data. */
+/* Whether some results use different weights for the same data. */
 static bool shares_data(const kiln_vta_tiling *t) {
     const kiln_block_info *b = &t->s->program->block.data[t->sums];
     bool found = false;

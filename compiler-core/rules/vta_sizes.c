@@ -1,4 +1,4 @@
-/* Tiles that fit into an accelerator's memories, in the order of the time that they take, about. */
+/* Tiles that fit into an accelerator's memories, by estimated time. */
 #include <math.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ typedef struct tile_table {
     tile_row row[KILN_VTA_ROWS_MAX];
 } tile_table;
 
-/* What a part of a row is made of. */
+/* A part of a row. */
 typedef struct part {
     double of[KILN_VTA_AXES];   /* tiles along the axes: of a step along IN */
     double side[KILN_VTA_AXES]; /* the same of all virtual threads together */
@@ -37,8 +37,8 @@ static part part_of(const kiln_vta_tiling *t, const tile_row *r) {
 
 /* ---- what is moved --------------------------------------------------------------------------- */
 
-/* What lies in main memory of a block of the operand, which is so many tiles along each axis.
- * Neighbours in memory go together unless zeros around them do not lie there. */
+/* The part in main memory of a block of the operand, which has so many tiles along each axis.
+ * Contiguous tiles are one transfer unless the zeros around them are not in main memory. */
 static kiln_core_block block_of(const kiln_vta_tiling *t, const kiln_vta_operand *o,
                                 const double tiles[KILN_VTA_AXES]) {
     const kiln_block_info *b = &t->s->program->block.data[t->sums];
@@ -72,7 +72,7 @@ static bool stays(const kiln_vta_tiling *t, bool data) {
     return (t->options & KILN_VTA_STAYS) && data == inside;
 }
 
-/* A block of the operand: of a step, or all that stays. */
+/* A block of the operand: of a step, or all of an operand that stays. */
 static kiln_core_block loaded(const kiln_vta_tiling *t, const part *p, bool data) {
     double tiles[KILN_VTA_AXES];
     memcpy(tiles, stays(t, data) ? p->side : p->of, sizeof tiles);
@@ -80,13 +80,13 @@ static kiln_core_block loaded(const kiln_vta_tiling *t, const part *p, bool data
     return block_of(t, data ? &t->data : &t->weights, tiles);
 }
 
-/* Virtual threads that have blocks of their own. */
+/* Virtual threads that have separate blocks. */
 static double owners(const kiln_vta_tiling *t, const tile_row *r, bool data) {
     const bool along_out = kiln_vta_beside(t) == KILN_VTA_AXIS_OUT;
     return stays(t, data) || data == along_out ? 1 : (double)r->column[KILN_VTA_THREADS];
 }
 
-/* Steps of sums that one tile of weights takes part in, but for those along IN. */
+/* Steps of sums that use one tile of weights, except those along IN. */
 static double taps(const kiln_vta_tiling *t) {
     const kiln_block_info *b = &t->s->program->block.data[t->sums];
     double count = 1;
@@ -101,22 +101,22 @@ static double vectors_of(const part *p) {
     return vectors;
 }
 
-/* Whether so many other sums are made between two uses of one as the pipeline is long. */
+/* Whether at least as many other sums as the pipeline is long are between two uses of one. */
 static bool keeps_distance(const kiln_vta_tiling *t, const part *p) {
     const double steps = p->of[KILN_VTA_AXIS_IN] * taps(t);
     return steps == 1 || vectors_of(p) >= t->machine->pipeline;
 }
 
-/* Of schedules. Where the ALU is an engine, streams keep one (vta/emit.h). */
+/* Accumulators of schedules. If the ALU is an engine, streams reserve one (vta/emit.h). */
 static uint32_t accumulators_of(const kiln_vta_config *machine) {
     return kiln_vta_tile_count(machine, KILN_VTA_ACC) -
            kiln_vta_config_has(machine, KILN_VTA_ENGINE);
 }
 
-/* Where the ALU is an engine it waits for GEMM in the same quarter of the accumulators, which
- * neither the model here nor csim counts. So results in turn have quarters of their own, and the
- * bias, too; virtual threads, whose results lie together, have at least a quarter each, and do not
- * come in turn. What is added to results lies in quarters of theirs anyway. */
+/* An ALU that is an engine waits for GEMM in the same quarter of the accumulators, which neither
+ * the model here nor csim counts. So results in turn have separate quarters, and the bias, too;
+ * virtual threads, whose results are contiguous, have at least a quarter each, and do not come in
+ * turn. Addends of results are in the results' quarters anyway. */
 static bool has_quarters(const kiln_vta_tiling *t, const tile_row *r, const part *p, double bias) {
     const double all = kiln_vta_tile_count(t->machine, KILN_VTA_ACC), quarter = all / 4;
     const double stages = (double)r->column[KILN_VTA_STAGES], results = vectors_of(p);
@@ -141,7 +141,7 @@ static bool fits(const kiln_vta_tiling *t, const tile_row *r) {
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-/* Parts of all virtual threads, along one axis and in all. */
+/* Number of parts of all virtual threads, along one axis and in all. */
 static double parts_along(const kiln_vta_tiling *t, const part *p, kiln_vta_axis x) {
     return (double)kiln_vta_tiles(t, x) / p->of[x];
 }
@@ -169,7 +169,7 @@ static double loads_of(const kiln_vta_tiling *t, const tile_row *r, const part *
            p->of[KILN_VTA_AXIS_OUT];
 }
 
-/* The stores of a part, or what is loaded of an addend. */
+/* The stores of a part, or the loads of an addend. */
 static kiln_core_block results_of(const kiln_vta_tiling *t, const part *p) {
     kiln_core_block block = KILN_CORE_BLOCK;
     for (int x = KILN_VTA_AXIS_COLUMN; x >= KILN_VTA_AXIS_OUT; x--)
@@ -185,7 +185,7 @@ static void add_copies(const kiln_vta_tiling *t, const kiln_core_block *block, d
     to->bytes += blocks * block->elements * kiln_vta_tile_bytes(t->machine, memory);
 }
 
-/* Words of a bias are loaded once; what is added to each result with each part. */
+/* Words of a bias are loaded once; addends of each result with each part. */
 static void add_addends(const kiln_vta_tiling *t, const kiln_core_block *results, double parts,
                         kiln_core_work *w) {
     kiln_core_block bias = KILN_CORE_BLOCK;
@@ -208,8 +208,9 @@ static double uops_of(const kiln_vta_tiling *t, const part *p) {
     return kiln_core_uops(extent, count);
 }
 
-/* Places that blocks of the operand take in turn or side by side. What is loaded once needs no
- * second one; what virtual threads share takes as many in turn as they are, if there is room. */
+/* Slots that blocks of the operand take in turn or at once. An operand that is loaded once needs no
+ * second one; one that virtual threads share has a slot for each of them in turn, if there is
+ * room. */
 static double turns_of(const kiln_vta_tiling *t, const tile_row *r, const part *p, bool data,
                        double loads) {
     const double own = (double)r->column[KILN_VTA_STAGES] * owners(t, r, data);
@@ -261,13 +262,13 @@ static bool order_matters(const kiln_vta_tiling *t, const tile_row *r) {
     return out > (along_out ? p.threads : 1) && positions > (along_out ? 1 : p.threads);
 }
 
-/* Whether the options without OUT_INSIDE make the same schedule of the row. */
+/* Whether the options without OUT_INSIDE give the same schedule of the row. */
 static bool comes_again(const kiln_vta_tiling *t, const tile_row *r) {
     return (t->options & KILN_VTA_OUT_INSIDE) && !(t->options & KILN_VTA_STAYS) &&
            !order_matters(t, r);
 }
 
-/* Keeps the best rows of each number of stages, so that a search sees what overlap brings. */
+/* Keeps the best rows of each number of stages, so that a search can compare them. */
 static void add_row(const kiln_vta_tiling *t, tile_table *table, tile_row *r) {
     uint32_t at = 0, same = 0;
     if (comes_again(t, r) || !fits(t, r)) return;
@@ -275,7 +276,7 @@ static void add_row(const kiln_vta_tiling *t, tile_table *table, tile_row *r) {
     for (uint32_t i = 0; i < table->count; i++)
         same += table->row[i].column[KILN_VTA_STAGES] == r->column[KILN_VTA_STAGES];
     const uint32_t most = KILN_VTA_ROWS_MAX / KILN_ARRAY_COUNT(stages_worth);
-    if (same >= most) { /* in place of the worst of its kind */
+    if (same >= most) { /* replaces the worst of its number of stages */
         uint32_t worst = table->count;
         while (table->row[worst - 1].column[KILN_VTA_STAGES] != r->column[KILN_VTA_STAGES]) worst--;
         if (table->row[worst - 1].cycles <= r->cycles) return;

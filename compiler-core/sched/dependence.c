@@ -1,4 +1,4 @@
-/* Whether readers find what they read. */
+/* Checks that readers run after the writes of their elements. */
 #include "compiler-core/sched/dependence.h"
 
 #include "compiler-core/facts/region.h"
@@ -40,8 +40,8 @@ static bool dim_covers(kiln_program *p, const kiln_region_dim *w, const kiln_reg
     return low && high;
 }
 
-/* Whether a loop variable outside `common` takes part in choosing reduce iterators: then the sum is
- * complete only after that loop. */
+/* Whether reduce iterators depend on a loop variable outside `common`: then the sum is complete
+ * only after that loop. */
 static bool reduces_across(kiln_program *p, kiln_block writer, kiln_stmt common) {
     kiln_loops around = kiln_block_loops(p, writer);
     const kiln_block_info *b = &p->block.data[writer];

@@ -1,11 +1,11 @@
-/* Whether iterations of a loop keep out of each other's way. */
+/* Whether iterations of a loop are independent. */
 #include "compiler-core/facts/decode.h"
 #include "compiler-core/facts/region.h"
 #include "compiler-core/ir/affine.h"
 #include "compiler-core/sched/dependence.h"
 #include "compiler-core/sched/nest.h"
 
-/* Whether iterators inside the loop take part in the term. */
+/* Whether the term uses iterators inside the loop. */
 static bool moves(kiln_program *p, kiln_expr term, const void *movers) {
     return kiln_mix_of(p, term, movers).moves;
 }

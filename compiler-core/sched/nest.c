@@ -105,7 +105,7 @@ void kiln_block_renew_nest(kiln_program *p, kiln_block block) {
     const uint32_t place = kiln_nest_position(p, p->root, kiln_nest_child_towards(p, p->root, old));
     for (uint32_t k = 0; k < p->block.data[block].iter_count; k++)
         extent[k] = p->block.data[block].iter[k].extent;
-    kiln_nest_remove(p, old); /* their names are free then */
+    kiln_nest_remove(p, old); /* frees their names */
     const kiln_stmt nest = kiln_block_make_nest(p, block, extent, NULL);
     if (place == p->stmt.data[p->root].child.count)
         kiln_stmt_append(p, p->root, nest);

@@ -1,4 +1,4 @@
-/* The dispatcher of primitives, and what it takes to leave a program unchanged on error. */
+/* The dispatcher of primitives, and the undo that leaves a program unchanged on error. */
 #include "compiler-core/sched/prim.h"
 
 #include "base/check.h"
@@ -61,8 +61,8 @@ bool kiln_prim_from_number(uint64_t number, kiln_prim *out_prim) {
 
 /* ---- undo ---- */
 
-/* What primitives change in place. Of expressions, which are immutable, it is enough to forget the
- * new ones. */
+/* The tables that primitives change in place. Expressions are immutable: dropping the new ones is
+ * enough. */
 typedef struct snapshot {
     kiln_stmt root;
     uint32_t var_count, buffer_count, block_count, stmt_count, expr_count, operand_count;

@@ -1,4 +1,4 @@
-/* Primitives that give a block other iterators, or its operands dimensions that follow them: merge,
+/* Primitives that change a block's iterators, or its operands' dimensions to match them: merge,
  * gather. */
 #include "compiler-core/ir/affine.h"
 #include "compiler-core/ir/device.h"
@@ -16,7 +16,7 @@ typedef struct merging {
     int64_t stride[KILN_BLOCK_ITERS_MAX]; /* in the one that they become, */
     int64_t extent;
     kiln_var var;     /* which is this */
-    kiln_expr *digit; /* what each was, for kiln_expr_substitute */
+    kiln_expr *digit; /* each iterator's old value, for kiln_expr_substitute */
 } merging;
 
 static bool is_merged(const merging *m, uint32_t iter) {
@@ -53,7 +53,7 @@ static kiln_status find_merged(kiln_program *p, const kiln_prim_args *args, merg
     return NULL;
 }
 
-/* The dimension of the block's result that the iterator runs over, and nothing else; -1: none. */
+/* The dimension of the block's result that only this iterator indexes; -1: none. */
 static int dimension_of(kiln_program *p, kiln_block block, uint32_t iter) {
     const kiln_block_info *b = &p->block.data[block];
     const kiln_shape *shape = &p->buffer.data[b->buffer].shape;
@@ -71,8 +71,7 @@ static int dimension_of(kiln_program *p, kiln_block block, uint32_t iter) {
 /* ---- dimensions of a temp ---- */
 
 typedef struct flattening {
-    kiln_buffer buffer,
-        to; /* a new one, as older expressions have the dimensions that there were */
+    kiln_buffer buffer, to; /* a new one, as older expressions have the old dimensions */
     uint32_t count;
     uint32_t dim[KILN_RANK_MAX]; /* that become one, in the order of the iterators */
     int64_t stride[KILN_RANK_MAX];
@@ -84,7 +83,7 @@ static bool is_flattened(const flattening *f, uint32_t d) {
     return false;
 }
 
-/* The index of the one dimension stands where the last of them stood. */
+/* The merged dimension's index takes the place of the last of them. */
 static uint32_t flatten_index(kiln_program *p, const flattening *f, kiln_expr *index,
                               uint32_t rank) {
     kiln_expr sum = kiln_expr_index(p, 0);
@@ -157,7 +156,7 @@ static void flatten_result(kiln_program *p, kiln_block block, const merging *m) 
 
 /* ---- iterators ---- */
 
-/* An index that counts them as the merged iterator does is a multiple of that; others have its
+/* An index that combines them like the merged iterator becomes a multiple of that; others get its
  * digits. */
 static kiln_expr merged_index(kiln_program *p, const merging *m, kiln_expr index) {
     kiln_affine sum, rest = {0};
@@ -251,7 +250,7 @@ kiln_status kiln_prim_merge(kiln_program *p, const kiln_prim_args *args) {
 
 /* ---- gather ---- */
 
-/* The one load of the buffer that the block makes, always of an element that is there. */
+/* The block's only load of the buffer, which is always inside of it. */
 static kiln_status find_gathered(kiln_program *p, const kiln_prim_args *args, kiln_expr *out_load) {
     const kiln_loads loads = kiln_block_loads(p, args->block);
     kiln_expr index[KILN_RANK_MAX];
@@ -301,7 +300,7 @@ kiln_status kiln_prim_gather(kiln_program *p, const kiln_prim_args *args) {
     }
     kiln_status bad = kiln_shape_bytes(&shape, dtype, &bytes);
     if (bad) st = ILLEGAL("%.*s would be too large", KILN_STR_ARG(name));
-    kiln_status_free(bad); /* it is said in the schedule's words */
+    kiln_status_free(bad); /* the schedule's message replaces it */
     if (st) return st;
 
     const kiln_buffer copied = kiln_buffer_create(p, name, dtype, KILN_ROLE_TEMP, &shape);

@@ -1,4 +1,4 @@
-/* Primitives on loops: split, fuse, reorder, and what a loop is run as. */
+/* Primitives on loops: split, fuse, reorder, and kinds of loops. */
 #include <string.h>
 
 #include "base/check.h"
@@ -131,7 +131,8 @@ static kiln_status check_divisible(kiln_program *p, const kiln_prim_args *args, 
     return NULL;
 }
 
-/* Makes iterator `i` two, bound to the loops `outer` and `inner`; returns what the old one was. */
+/* Splits iterator `i` into two, bound to the loops `outer` and `inner`; returns the old one's
+ * value. */
 static kiln_expr divide_iter(kiln_program *p, kiln_block block, uint32_t i, kiln_stmt outer,
                              kiln_stmt inner) {
     kiln_block_info *b = &p->block.data[block];
@@ -209,8 +210,8 @@ kiln_status kiln_prim_fuse(kiln_program *p, const kiln_prim_args *args) {
     kiln_var fused = kiln_var_create(p, fused_name, 0, extent - 1);
     kiln_expr *replacement = kiln_nest_replacements(p);
     kiln_expr rest = kiln_expr_var(p, fused);
-    /* Loops of one iteration take no digit: what is split later may run further than the fused
-     * loop, under a condition, and all digits but the first would come round again there. */
+    /* Loops of one iteration get no digit: a later split may run further than the fused loop, under
+     * a condition, where all digits but the first would wrap around. */
     uint32_t first = 0;
     while (first + 1 < args->loop_count && p->stmt.data[args->loop[first]].extent == 1) first++;
     for (uint32_t i = args->loop_count; i-- > 0;) {
@@ -242,8 +243,8 @@ typedef struct reorder_check {
 } reorder_check;
 
 /* A sum starts where all reduce iterators are 0, which must stay the first visit of its element: a
- * loop that runs over spatial and reduce iterators at once has no place of its own. And a loop
- * inside a reduce loop must not visit an element twice: the sum would take everything twice. */
+ * loop over both spatial and reduce iterators would break that. And a loop inside a reduce loop
+ * must not visit an element twice: the sum would count its terms twice. */
 static void check_sums_once(kiln_program *p, kiln_block block, void *context) {
     reorder_check *check = context;
     if (check->status || !kiln_block_is_reduction(p, block)) return;
@@ -302,7 +303,7 @@ kiln_status kiln_prim_reorder(kiln_program *p, const kiln_prim_args *args) {
                          LOOP_NAME(p, args->loop[i]));
     if (st) return st;
 
-    /* Statements keep their places in the tree; what they loop over moves. */
+    /* Loop statements keep their places in the tree; their variables and kinds move. */
     const kiln_stmt *nest = whole.loop;
     uint32_t count = whole.count, next = 0;
     kiln_stmt_info *moved = KILN_ARENA_ARRAY(p->arena, kiln_stmt_info, count);
@@ -392,7 +393,7 @@ kiln_status kiln_prim_parallel(kiln_program *p, const kiln_prim_args *args) {
     return st;
 }
 
-/* Where bound loops may stand is looked at behind it (kiln_device_check). */
+/* The places of bound loops are checked afterwards (kiln_device_check). */
 kiln_status kiln_prim_bind(kiln_program *p, const kiln_prim_args *args) {
     kiln_stmt loop = args->loop[0];
     kiln_loop_axis axis;
@@ -407,8 +408,8 @@ kiln_status kiln_prim_bind(kiln_program *p, const kiln_prim_args *args) {
     return NULL;
 }
 
-/* Iterations become copies in one thread's code, so there are as few of them as of an unrolled
- * loop. */
+/* Iterations become copies in one thread's code, so their number is limited like an unrolled
+ * loop's. */
 kiln_status kiln_prim_vthread(kiln_program *p, const kiln_prim_args *args) {
     kiln_stmt loop = args->loop[0];
     kiln_status st = need_serial(p, loop);

@@ -149,7 +149,7 @@ static kiln_status expand_layout(const kiln_prim_args *args, kiln_strbuf *out) {
     return NULL;
 }
 
-/* A buffer of this shape and layout must have a size that memory can have. */
+/* The size of a buffer of this shape and layout must be within the limits of memory. */
 static kiln_status check_size(const kiln_program *p, kiln_buffer buffer, const kiln_shape *shape,
                               const kiln_layout *layout) {
     kiln_shape physical = kiln_layout_physical(layout, shape);
@@ -157,7 +157,7 @@ static kiln_status check_size(const kiln_program *p, kiln_buffer buffer, const k
     kiln_status bad = kiln_shape_bytes(&physical, p->buffer.data[buffer].dtype, &bytes), st = NULL;
     if (bad)
         st = ILLEGAL("%.*s would be too large: %s", BUFFER_NAME(p, buffer), kiln_status_text(bad));
-    kiln_status_free(bad); /* its text is in ours */
+    kiln_status_free(bad); /* its text is part of the new one */
     return st;
 }
 
@@ -174,8 +174,8 @@ static kiln_expr copied_by(const kiln_program *p, kiln_block block) {
     return kiln_expr_get(p, e)->op == KILN_EXPR_LOAD ? e : 0;
 }
 
-/* Whether all that reads the buffer copies it into an accelerator's memory: there is no program
- * that could pack it first, so whoever fills it in does. */
+/* Whether all readers of the buffer copy it into an accelerator's memory: no program could pack it
+ * first, so the caller provides it packed. */
 static bool goes_to_core(kiln_program *p, kiln_buffer buffer) {
     kiln_block *reader = KILN_ARENA_ARRAY(p->arena, kiln_block, p->block.count);
     const uint32_t count = kiln_buffer_readers(p, buffer, reader);
@@ -185,8 +185,8 @@ static bool goes_to_core(kiln_program *p, kiln_buffer buffer) {
     return all;
 }
 
-/* Whether nothing but whole tiles comes from an accelerator's memory to the buffer, or goes there:
- * what a layout pads an argument with is theirs then. */
+/* Whether only whole tiles move between the buffer and an accelerator's memory: then these contain
+ * the elements that a layout pads an argument with. */
 static bool has_whole_tiles(kiln_program *p, kiln_buffer buffer) {
     const kiln_block producer = kiln_program_producer(p, buffer);
     const kiln_expr from = producer ? copied_by(p, producer) : 0;
@@ -203,7 +203,7 @@ kiln_status kiln_prim_transform_layout(kiln_program *p, const kiln_prim_args *ar
         if (bad)
             st = ILLEGAL("%.*s cannot have this layout: %s", BUFFER_NAME(p, args->buffer),
                          kiln_status_text(bad));
-        kiln_status_free(bad); /* its text is in ours */
+        kiln_status_free(bad); /* its text is part of the new one */
     }
     kiln_strbuf_deinit(&text);
     if (st) return st;
@@ -252,7 +252,8 @@ static kiln_status check_swizzle(const kiln_program *p, const kiln_prim_args *ar
     return NULL;
 }
 
-/* The innermost piece, cut into units that are XORed with the row: the piece before it. */
+/* Splits the innermost piece into units that are XORed with the row, which is the piece before
+ * it. */
 static kiln_status add_xor(const kiln_prim_args *args, kiln_layout *layout) {
     const int64_t unit = args->integer[1], ways = args->integer[2], step = args->integer[3];
     const uint32_t count = layout->piece_count;
@@ -276,7 +277,7 @@ static kiln_status add_xor(const kiln_prim_args *args, kiln_layout *layout) {
     return NULL;
 }
 
-/* Accesses keep their logical indices; addresses alone change. */
+/* Accesses keep their logical indices; only addresses change. */
 kiln_status kiln_prim_swizzle(kiln_program *p, const kiln_prim_args *args) {
     kiln_status st = check_swizzle(p, args);
     if (st) return st;
@@ -302,7 +303,7 @@ typedef struct padding {
     kiln_var var;
 } padding;
 
-/* Loads that the longer iterator would take out of their buffers give zero there. */
+/* Loads that the longer iterator would move out of their buffers give zero there. */
 static kiln_expr guard_load(kiln_program *p, kiln_expr e, kiln_expr rebuilt, void *context) {
     const padding *pad = context;
     (void)e;
@@ -400,7 +401,8 @@ kiln_status kiln_prim_pad(kiln_program *p, const kiln_prim_args *args) {
     b = &p->block.data[args->block];
     b->value = value;
     if (b->init) b->init = kiln_expr_rewrite(p, b->init, KILN_USES_LOAD, guard_load, &pad);
-    return kiln_dependences_check(p, args->block); /* longer, it may read more of other temps */
+    return kiln_dependences_check(p, args->block); /* with the longer iterator it may read more of
+                                                    * other temps */
 }
 
 /* ---- prefetch ---- */
@@ -437,7 +439,8 @@ kiln_status kiln_prim_prefetch(kiln_program *p, const kiln_prim_args *args) {
 
 /* ---- pipeline ---- */
 
-/* Blocks of the loop that fill a temp anew in each iteration, of nothing that the loop makes. */
+/* Blocks of the loop that fill a temp again in each iteration, from buffers that the loop does not
+ * write. */
 typedef struct fetching {
     kiln_stmt loop;
     bool *made; /* [buffer count] by the loop */
@@ -493,7 +496,7 @@ kiln_status kiln_prim_pipeline(kiln_program *p, const kiln_prim_args *args) {
 
 /* ---- producer ---- */
 
-/* Where its threads come from is seen when the threads of the launch are: lower/producer.c. */
+/* The producer's threads are determined with those of the launch: lower/producer.c. */
 kiln_status kiln_prim_producer(kiln_program *p, const kiln_prim_args *args) {
     const kiln_stmt loop = args->loop[0];
     const kiln_attribute producer = {.id = KILN_ATTRIBUTE_PRODUCER, .row = KILN_UNIT_LOAD};

@@ -7,7 +7,7 @@
 
 /* ---- a block's points inside a loop ---- */
 
-/* Where the block's iterators run: iterator i over base[i] + [0, extent[i]). */
+/* Ranges of the block's iterators: iterator i over base[i] + [0, extent[i]). */
 typedef struct window {
     int64_t extent[KILN_BLOCK_ITERS_MAX];
     kiln_expr base[KILN_BLOCK_ITERS_MAX];
@@ -66,7 +66,7 @@ static void place(kiln_program *p, kiln_block block, const window *w, kiln_stmt 
     }
 }
 
-/* The statement that holds the loop's children, and the child itself on the way to `stmt`. */
+/* The statement that holds the loop's children, and the child that contains `stmt`. */
 static kiln_stmt body_of(const kiln_program *p, kiln_stmt loop) {
     kiln_stmt body = p->stmt.data[loop].child.data[0];
     return p->stmt.data[body].kind == KILN_STMT_SEQ ? body : loop;
@@ -87,7 +87,8 @@ static kiln_status check_movable(kiln_program *p, kiln_block block, kiln_stmt lo
 /* ---- compute_at ---- */
 
 /* Readers inside of the loop are the first `*out_count` of `reader` afterwards. Those behind it
- * find what all its iterations have computed; the check of dependences asks whether that is enough.
+ * read the results of all its iterations; the check of dependences decides whether these are
+ * enough.
  */
 static kiln_status check_producer(kiln_program *p, kiln_block block, kiln_stmt loop,
                                   kiln_block *reader, uint32_t *out_count) {
@@ -110,7 +111,7 @@ static kiln_status check_producer(kiln_program *p, kiln_block block, kiln_stmt l
     return NULL;
 }
 
-/* Union of what the readers read of `buffer` within one iteration of `loop`. */
+/* Union of the regions of `buffer` that the readers read within one iteration of `loop`. */
 static kiln_region region_read(kiln_program *p, kiln_buffer buffer, const kiln_block *reader,
                                uint32_t count, kiln_stmt loop) {
     kiln_region all = {.rank = 0};
@@ -163,15 +164,15 @@ kiln_loops kiln_block_locations(kiln_program *p, kiln_block block) {
         uint32_t inside = reader_count;
         kiln_status st = check_producer(p, block, loop, reader, &inside);
         if (!st && inside == reader_count) found.loop[found.count++] = loop;
-        kiln_status_free(st); /* why it does not apply there is of no interest */
+        kiln_status_free(st); /* the reason why it does not apply there is not needed */
     }
     return found;
 }
 
 /* ---- reverse_compute_at ---- */
 
-/* A domain of one point has a constant index, which does not say in which iterations it is visited:
- * a loop around it that has more would run the consumer where nothing was written. */
+/* A domain of one point has a constant index, which does not depend on the iterations: a loop
+ * around it with more than one would run the consumer where nothing was written. */
 static kiln_status check_visits(const kiln_program *p, kiln_block writer, kiln_stmt loop) {
     const kiln_block_info *b = &p->block.data[writer];
     for (uint32_t i = 0; i < b->iter_count; i++)
@@ -310,8 +311,8 @@ kiln_status kiln_prim_inline(kiln_program *p, const kiln_prim_args *args) {
 
 /* ---- decompose_reduction ---- */
 
-/* The conjuncts of the predicate that concern what initialisation runs over. What concerns reduce
- * loops only holds at their first iteration, or the reduction would be empty. */
+/* The conjuncts of the predicate on loops of the initialisation. Those on reduce loops only hold at
+ * their first iteration, or the reduction would be empty. */
 static kiln_status add_init_predicate(kiln_program *p, kiln_block init, kiln_expr condition,
                                       const bool *is_reduce_var) {
     if (kiln_expr_get(p, condition)->op == KILN_EXPR_AND) {

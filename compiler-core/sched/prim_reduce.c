@@ -31,7 +31,7 @@ static kiln_status check_factor(kiln_program *p, const kiln_prim_args *args, uin
     kiln_shape shape = parts_shape(p, block, args->integer[0]);
     kiln_status bad = kiln_shape_bytes(&shape, p->buffer.data[b->buffer].dtype, &bytes);
     bool too_large = bad != NULL;
-    kiln_status_free(bad); /* what is too large is said in the schedule's words */
+    kiln_status_free(bad); /* the schedule's message replaces it */
     if (too_large)
         return ILLEGAL("%lld parts of %.*s would be too large", (long long)args->integer[0],
                        BUFFER_NAME(p, b->buffer));
@@ -40,7 +40,7 @@ static kiln_status check_factor(kiln_program *p, const kiln_prim_args *args, uin
 }
 
 /* Iterators of `part` like those of `b`, with `i` as quotient and, after the spatial ones, lane;
- * returns what b's iterators are in them. */
+ * returns the values of b's iterators in terms of them. */
 static kiln_expr *make_iters(kiln_program *p, const kiln_block_info *b, uint32_t i, int64_t lanes,
                              kiln_block part, kiln_expr *out_lane) {
     kiln_expr of[KILN_BLOCK_ITERS_MAX];
@@ -74,7 +74,7 @@ static kiln_stmt make_nest(kiln_program *p, kiln_block block) {
     return kiln_block_make_nest(p, block, extent, NULL);
 }
 
-/* What is left: the parts are combined over the lanes alone. */
+/* The remaining block combines the parts over the lanes only. */
 static void combine_parts(kiln_program *p, kiln_block block, uint32_t i, int64_t lanes,
                           kiln_buffer parts) {
     kiln_block_info b = p->block.data[block];

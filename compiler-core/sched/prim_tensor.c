@@ -4,15 +4,15 @@
 #include "compiler-core/sched/dependence.h"
 #include "compiler-core/sched/prim_all.h"
 
-/* The nest that the instruction stands for: rows where it has several, lanes, and in each the steps
- * of a sum. */
+/* The nest that the instruction computes: rows if it has several, lanes, and in each the steps of a
+ * sum. */
 typedef struct piece {
     kiln_stmt rows; /* 0: it has one */
     kiln_stmt lanes, steps;
     kiln_block block;
 } piece;
 
-/* What the target's configuration says is checked by lowering. */
+/* Checks the loop's kind and extent; lowering checks the target's configuration. */
 static kiln_status check_loop(const kiln_program *p, kiln_stmt loop, uint32_t extent,
                               const kiln_intrinsic *intrinsic) {
     const kiln_stmt_info *s = &p->stmt.data[loop];
@@ -23,7 +23,7 @@ static kiln_status check_loop(const kiln_program *p, kiln_stmt loop, uint32_t ex
     return NULL;
 }
 
-/* The same where it takes up to `most` in multiples of `unit`. */
+/* Checks it if the instruction takes up to `most` in multiples of `unit`. */
 static kiln_status check_part(const kiln_program *p, kiln_stmt loop, uint32_t most, uint32_t unit,
                               const kiln_intrinsic *intrinsic) {
     const int64_t extent = p->stmt.data[loop].extent;
@@ -72,8 +72,8 @@ static bool is_spatial(const kiln_program *p, kiln_block block, kiln_stmt loop) 
     return !loop || !kiln_block_reach(p, block, p->stmt.data[loop].var).reduce;
 }
 
-/* Rows and lanes are elements of the result, steps are summed up in each. Lanes and steps always
- * run; rows need not where the instruction takes fewer, too, which that of a core does not. */
+/* Rows and lanes must be elements of the result, with steps summed up in each. Lanes and steps must
+ * always run; rows need not if the instruction can take fewer, which that of a core cannot. */
 static kiln_status check_roles(const kiln_program *p, const piece *at, bool in_core) {
     const kiln_block_info *b = &p->block.data[at->block];
     if (b->combiner != KILN_COMBINE_SUM) return ILLEGAL("%.*s is no sum", BLOCK_NAME(p, at->block));
@@ -126,8 +126,8 @@ static kiln_status find_threads(const kiln_program *p, kiln_stmt inner, kiln_loo
 }
 
 /* Whether the load's element is the same for all threads and iterations that hold one `word` of its
- * operand: it may ask for the group of a lane, or else for its place in the group, and not for the
- * variables of the loops `other` and `warps` (0: none), which move in the other operand. */
+ * operand: it may depend on the group of a lane, or else on its place in the group, and not on the
+ * variables of the loops `other` and `warps` (0: none), which index the other operand. */
 static bool is_fragment(kiln_program *p, const piece *at, kiln_stmt warp, kiln_expr load,
                         bool by_group, kiln_stmt other, kiln_stmt warps) {
     const kiln_block_info *b = &p->block.data[at->block];

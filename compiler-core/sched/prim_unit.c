@@ -1,5 +1,5 @@
-/* unit_product: bytes that a block widens, as a product. Machines whose only way from bytes to
- * words is a product of tiles read them so. */
+/* unit_product: widens a block's bytes by a product, for machines that turn bytes into words only
+ * by products of tiles. */
 #include "compiler-core/ir/affine.h"
 #include "compiler-core/sched/dependence.h"
 #include "compiler-core/sched/prim_all.h"
@@ -7,14 +7,14 @@
 #define UNIT_SIZE_MAX 256
 #define UNIT_SHIFT_MAX 6 /* 1 << 7 is no i8 */
 
-/* What the product takes the place of: i32(load), or that shifted left. */
+/* The expression that the product replaces: i32(load), or that shifted left. */
 typedef struct widening {
     kiln_expr load, cast, whole;
     int64_t shift;
     uint32_t iter, dim; /* of the block, and of the buffer that it steps along */
 } widening;
 
-/* The load of the buffer, what widens it, and what shifts that. */
+/* Finds the load of the buffer, its widening cast, and the shift of that. */
 static kiln_expr find_widening(kiln_program *p, kiln_expr e, kiln_expr rebuilt, void *context) {
     widening *w = context;
     const kiln_expr_node *node = kiln_expr_get(p, e);

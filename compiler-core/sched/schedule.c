@@ -113,13 +113,14 @@ static const char *instruction_text(const call *c) {
     return kiln_strbuf_end(&text, c->s->arena).data;
 }
 
-/* A step that is no try leaves a half-changed program behind: the good ones are taken anew. */
+/* A refused step that is no try leaves a half-changed program behind: the steps before it are
+ * applied again. */
 static void restore(kiln_sched *s) {
     const kiln_trace done = s->replay.closed;
     s->replay = kiln_replay_begin(s->te, NULL, NULL, s->arena);
     for (uint32_t i = 0; i < done.count; i++) {
         kiln_status st = kiln_replay_step(&s->replay, &done.instruction[i]);
-        KILN_CHECK(st == NULL); /* it applied before */
+        KILN_CHECK(st == NULL); /* the step applied before */
     }
     s->program = s->replay.p;
 }
@@ -141,7 +142,7 @@ static bool refuse(call *c, kiln_status st) {
                            s->replay.closed.count + 1, instruction_text(c), kiln_status_text(st));
         restore(s);
     }
-    kiln_status_free(st); /* kept above, or of a try that nobody asks about */
+    kiln_status_free(st); /* kept above, or of a try, whose reason is not needed */
     return false;
 }
 
@@ -401,7 +402,7 @@ static void print_extent(kiln_strbuf *out, char sign, int64_t value) {
         kiln_strbuf_printf(out, "%c%lld", sign, (long long)value);
 }
 
-/* As kiln_layout_print, with "{k}" for what is given. */
+/* As kiln_layout_print, with "{k}" for integers of the schedule. */
 static const char *layout_text(kiln_arena *arena, const kiln_layout *layout) {
     kiln_strbuf text = {0};
     if (layout->piece_count == 0) kiln_strbuf_text(&text, "row");

@@ -32,7 +32,7 @@ static divisors divisors_of(int64_t extent, kiln_arena *arena) {
     d.of = kiln_vec_grow_in(arena, NULL, sizeof *d.of, &capacity, 16);
     d.of[0] = 1;
     for (int64_t prime = 2; extent > 1; prime++) {
-        if (prime * prime > extent) prime = extent; /* what is left is prime */
+        if (prime * prime > extent) prime = extent; /* the rest is prime */
         uint32_t before = d.count;
         for (int64_t power = 1; extent % prime == 0; extent /= prime) {
             power *= prime;
@@ -47,7 +47,7 @@ static divisors divisors_of(int64_t extent, kiln_arena *arena) {
     return d;
 }
 
-/* Ordered factorisations without a limit: each power of a prime is shared out among the parts. */
+/* Ordered factorisations without a limit: each power of a prime is distributed over the parts. */
 static uint64_t count_unlimited(int64_t extent, uint32_t parts) {
     uint64_t count = 1;
     for (int64_t prime = 2; extent > 1; prime++) {
@@ -369,7 +369,7 @@ static kiln_status apply_one(replay *r, uint32_t at) {
     const kiln_instruction *in = &r->closed.instruction[at];
     if (kiln_prim_begins(in->prim)) return begin_with(r, at);
     if (kiln_prim_is_sampler(in->prim)) return close_sampler(r, at);
-    if (is_at_root(r, in)) return NULL; /* a location that means: stay where it is */
+    if (is_at_root(r, in)) return NULL; /* a location that means: do not move */
     kiln_prim_args args = {0};
     kiln_status st = resolve(r, in, &args);
     if (st) return st;

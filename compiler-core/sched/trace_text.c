@@ -78,7 +78,7 @@ static void print_decision(const kiln_instruction *in, kiln_strbuf *out) {
     if (many) kiln_strbuf_char(out, ']');
 }
 
-/* `at`: where it stands in the trace, or would. */
+/* `at`: its index in the trace, or the one it would have. */
 static void print_instruction(const kiln_trace *trace, uint32_t at, const kiln_instruction *in,
                               kiln_strbuf *out) {
     const char *letter = kiln_prim_operands(in->prim);

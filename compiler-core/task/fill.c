@@ -1,4 +1,5 @@
-/* Which inputs must be positive: a walk from outputs to inputs along the operands that must be. */
+/* Finds the inputs that must be positive: a walk from outputs to inputs along the operands that
+ * must be. */
 #include "compiler-core/task/fill.h"
 
 typedef struct walk {
@@ -18,7 +19,7 @@ static bool must_be_positive(kiln_expr_op op, uint32_t operand, bool wanted) {
     case KILN_EXPR_LOG:
     case KILN_EXPR_LOAD: return true; /* of a load: indices that are data */
     case KILN_EXPR_POW: return operand == 0;
-    case KILN_EXPR_EXP: /* positive, or of no sign to speak of, whatever goes in */
+    case KILN_EXPR_EXP: /* positive, or of any sign without harm, for any operand */
     case KILN_EXPR_ABS:
     case KILN_EXPR_SIGMOID:
     case KILN_EXPR_SUB:

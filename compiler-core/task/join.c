@@ -11,26 +11,27 @@
 #define READERS_MAX (KILN_ROW_STEPS_MAX - 1)
 #define NODES_MAX 64u             /* of a kernel, as fusion has it */
 #define VALUES_MAX 48u            /* operands of a kernel, packed ones left out */
-#define NEAR_SHARE 0.5            /* of L2: constants and what is read lie there too */
-#define NEAR_BYTES_UNKNOWN 0x1p18 /* of targets whose caches nobody knows */
+#define NEAR_SHARE 0.5            /* of L2: constants and inputs are in it, too */
+#define NEAR_BYTES_UNKNOWN 0x1p18 /* of targets whose caches are not known */
 #define AGAIN_MAX 0.125           /* of all operations */
-/* Operations for each byte that kernels pass on: with so many, moving it takes 2 to 4 % of the time
- * (64 operations a cycle; written and read at 10 bytes a cycle beyond L2, at 48 within). */
+/* Operations for each byte that kernels pass on: with this many, moving it takes 2 to 4 % of the
+ * time (64 operations a cycle; written and read at 10 bytes a cycle beyond L2, at 48 within). */
 #define OPERATIONS_FAR_MAX 300.0
 #define OPERATIONS_NEAR_MAX 150.0
-/* Joined without a measurement: what one kernel passes on exceeds L2 so many times, and moving it
- * would take a sixth of the time at least. Gains were 4 to 20 % there and none with less: inverted
- * residuals of 112x112x96 against 56x56x144, attention of 1024 and 2048 keys against 512, on 1 MB
- * of L2 (docs/decisions/0047-blocks-of-layers.md). */
+/* Joined without a measurement if the bytes that one kernel passes on exceed L2 this many times,
+ * and moving them would take a sixth of the time at least. Gains were 4 to 20 % there and none with
+ * less: inverted residuals of 112x112x96 against 56x56x144, attention of 1024 and 2048 keys against
+ * 512, on 1 MB of L2 (docs/decisions/0047-blocks-of-layers.md). */
 #define DEFAULT_BEYOND 4.0
 #define DEFAULT_OPERATIONS_MAX 64.0
 
 typedef struct finder {
     const kiln_plan *plan;
     const kiln_graph *graph;
-    kiln_program **te;               /* [tasks] copies to ask; made when needed */
+    kiln_program **te;               /* [tasks] copies for analysis; made when needed */
     uint32_t *writer;                /* [values] the step that writes it, + 1; 0: none */
-    uint32_t *readers;               /* [values] how many steps read it, and outputs of the graph */
+    uint32_t *readers;               /* [values] number of steps that read it, and of outputs of the
+                                      * graph */
     uint32_t (*reader)[READERS_MAX]; /* [values] the first of those steps */
     uint32_t *body;                  /* [steps] the loop around it, + 1; 0: none */
     double l2_bytes, near_bytes;
@@ -47,7 +48,7 @@ static kiln_program *te_of(finder *f, uint32_t step) {
     return *te;
 }
 
-/* What a step with one result computes. */
+/* The result of a step that has one. */
 static kiln_value result_of(const finder *f, uint32_t step) {
     return f->plan->step[step].arg[f->plan->step[step].read_count];
 }
@@ -59,7 +60,8 @@ static double bytes_of(const finder *f, kiln_value v) {
 
 /* ---- what a block needs ---------------------------------------------------------------------- */
 
-/* Elements of a buffer: an interval of indices per dimension around them, and how many at most. */
+/* Elements of a buffer: an interval of indices per dimension around them, and their greatest
+ * number. */
 typedef struct region {
     bool any;
     kiln_interval dim[KILN_RANK_MAX];
@@ -70,7 +72,7 @@ static double count_along(kiln_interval i, int64_t extent) {
     return (double)KILN_MIN(i.high - i.low + 1, extent);
 }
 
-/* Adds what one load reads while variables lie in `range`. */
+/* Adds the elements that one load reads while variables are in `range`. */
 static void add_load(const kiln_program *te, kiln_expr load, const kiln_interval *range,
                      region *of) {
     const kiln_buffer buffer = kiln_load_buffer(te, load);
@@ -90,7 +92,7 @@ static void add_load(const kiln_program *te, kiln_expr load, const kiln_interval
     to->any = true;
 }
 
-/* From what is wanted of some buffers to what is wanted of all: of: [buffers]. */
+/* Propagates needed regions from some buffers to all: of: [buffers]. */
 static void spread(kiln_program *te, region *of, kiln_arena *arena) {
     kiln_interval *range = KILN_ARENA_ARRAY(arena, kiln_interval, te->var.count);
     for (kiln_block b = te->block.count; b-- > 1;) {
@@ -107,11 +109,11 @@ static void spread(kiln_program *te, region *of, kiln_arena *arena) {
     }
 }
 
-/* What blocks of the last result cost. */
+/* The costs of blocks of the last result. */
 typedef struct blocks {
     double near_bytes, again; /* as in kiln_join */
     double least_share;       /* of a result between the kernels that a block needs, the largest */
-    double data_share;        /* of what the first kernel reads beside constants, the least */
+    double data_share;        /* of the first kernel's inputs besides constants, the least */
 } blocks;
 
 /* The least share of an input of the step that a block of its result needs. */
@@ -131,7 +133,7 @@ static double data_share_of(finder *f, uint32_t step, const region *wanted) {
     return least;
 }
 
-/* The last result in blocks of `extent`. */
+/* Computes the costs of blocks of `extent`. */
 static blocks look_at_blocks(finder *f, const kiln_step_row *row, const int64_t *extent) {
     const uint32_t last = row->step[row->count - 1];
     const kiln_shape *shape = &f->graph->value.data[result_of(f, last)].shape;
@@ -167,7 +169,7 @@ static blocks look_at_blocks(finder *f, const kiln_step_row *row, const int64_t 
 }
 
 /* Whether all results between the kernels shrink with the block along dimension `d`; sets
- * *along_data where what the first kernel reads does, too. */
+ * *along_data if the first kernel's inputs do, too. */
 static bool is_shared(finder *f, const kiln_step_row *row, const kiln_shape *shape, uint32_t d,
                       bool *along_data) {
     int64_t extent[KILN_RANK_MAX];
@@ -220,7 +222,7 @@ static bool reduces(finder *f, const kiln_step_row *row, kiln_join *join) {
     return all;
 }
 
-/* Outer dimensions are cut first, as little as fits. */
+/* Outer dimensions are cut first, into the largest blocks that fit. */
 static bool has_blocks(finder *f, const kiln_step_row *row, kiln_join *join) {
     const kiln_shape *shape = &f->graph->value.data[result_of(f, row->step[row->count - 1])].shape;
     int64_t extent[KILN_RANK_MAX];
@@ -249,7 +251,7 @@ static bool is_worth(finder *f, const kiln_step_row *row, kiln_join *join) {
     return true;
 }
 
-/* In how many places the step reads the value. */
+/* Number of places at which the step reads the value. */
 static uint32_t places_of(finder *f, uint32_t step, kiln_value value) {
     kiln_program *te = te_of(f, step);
     const kiln_arg_buffers arg = kiln_program_args(te);
@@ -280,7 +282,7 @@ static bool is_in_row(const kiln_step_row *row, uint32_t step) {
     return k < row->count;
 }
 
-/* What the row reads was there before it, and what stands between its steps reads nothing of it. */
+/* All inputs of the row are computed before it, and no step between its steps reads its results. */
 static bool is_closed(finder *f, const kiln_step_row *row, kiln_join *join) {
     (void)join;
     for (uint32_t s = row->step[0]; s <= row->step[row->count - 1]; s++) {
@@ -318,7 +320,8 @@ static bool is_join(finder *f, kiln_join_kind kind, const kiln_step_row *row, ki
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* Who reads what. A reader in another body reads it once for each iteration, or in another one. */
+/* Finds the readers of each value. A reader in another body reads it once for each iteration, or in
+ * another one. */
 static void find_readers(finder *f) {
     const kiln_plan *plan = f->plan;
     const uint32_t values = f->graph->value.count;
@@ -346,7 +349,7 @@ static bool has_one_result(const kiln_step *step) {
     return step->kind == KILN_STEP_KERNEL && step->arg_count == step->read_count + 1;
 }
 
-/* The kernel in the same body that alone reads the result of this one; 0: none. */
+/* The kernel in the same body that is the only reader of this one's result; 0: none. */
 static uint32_t next_of(const finder *f, uint32_t s) {
     const kiln_step *step = &f->plan->step[s];
     if (!has_one_result(step) || f->readers[result_of(f, s)] != 1) return 0;
@@ -354,7 +357,7 @@ static uint32_t next_of(const finder *f, uint32_t s) {
     return has_one_result(&f->plan->step[reader]) && f->body[reader] == f->body[s] ? reader : 0;
 }
 
-/* The step and all that reads its result, at most as many as a row has. */
+/* The step and all readers of its result, at most as many as a row has. */
 static bool row_of_readers(const finder *f, uint32_t s, kiln_step_row *out) {
     if (!has_one_result(&f->plan->step[s])) return false;
     const kiln_value result = result_of(f, s);
@@ -389,9 +392,9 @@ static bool reads(const finder *f, const kiln_step_row *row, kiln_value value) {
     return i < step->read_count;
 }
 
-/* Whether all that reads the constants of the product would be the same kernel. Others keep a
- * packed copy of their own, which comes from memory, and no measurement of a kernel alone sees
- * that: the last of an LSTM's 19 steps, another kernel than the others, took 92 us in place of 31.
+/* Whether all readers of the product's constants would be the same kernel. Others keep a separate
+ * packed copy, which comes from memory, and measuring a kernel alone does not show that: the last
+ * of an LSTM's 19 steps, another kernel than the others, took 92 us in place of 31.
  */
 static bool has_constants(const finder *f, const kiln_join *parts, uint32_t count,
                           const kiln_join *join) {

@@ -1,6 +1,6 @@
 #include "compiler-core/task/ranges.h"
 
-/* The results have elements of input 0 and nothing else. */
+/* Whether all elements of the results are elements of input 0. */
 static bool moves_or_chooses(const kiln_node_info *node) {
     static const kiln_op table[] = {
         KILN_OP_IDENTITY,        KILN_OP_RESHAPE,   KILN_OP_FLATTEN,    KILN_OP_SQUEEZE,

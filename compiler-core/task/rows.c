@@ -8,11 +8,11 @@
 #include "compiler-core/ir/affine.h"
 #include "compiler-core/ir/eval.h"
 
-/* Where a value has rows: index (o * size + r) * factor + f along `axis` is of row r, where o is
- * one of `outer` and f one of `factor`. So a batch stays one of rows where steps and batch are one
+/* The rows of a value: index (o * size + r) * factor + f along `axis` is of row r, where o is one
+ * of `outer` and f one of `factor`. So rows remain rows when steps and batch are merged into one
  * dimension. */
 typedef struct rows {
-    uint32_t axis; /* KILN_ROWS_NONE: nowhere, it is the same for all of them */
+    uint32_t axis; /* KILN_ROWS_NONE: no rows, the value is the same for all of them */
     int64_t outer, factor;
 } rows;
 
@@ -26,7 +26,7 @@ static bool is_same(rows a, rows b) {
     return a.axis == b.axis && (!has_rows(a) || (a.outer == b.outer && a.factor == b.factor));
 }
 
-/* A program of one step, and where its buffers have rows. */
+/* A program of one step, and the rows of its buffers. */
 typedef struct kernel {
     kiln_program *p;
     kiln_arena *arena;
@@ -78,7 +78,7 @@ typedef struct hashes {
     uint64_t *of;         /* [expr]; 0: not yet */
 } hashes;
 
-/* What the iterator of rows is made of: the numbers in rows. */
+/* The parts of the iterator of rows: the numbers in rows. */
 #define ROW_PARTS 3u
 
 static uint64_t number_of(const hashes *h, kiln_var var) {
@@ -108,7 +108,7 @@ static uint64_t hash_of(hashes *h, kiln_expr e) {
     return h->of[e];
 }
 
-/* A size that stands for any: indices of rows have it in place of their own. */
+/* Replaces the size in indices of rows, so that their hash does not depend on it. */
 #define ANY_SIZE ((int64_t)1 << 20)
 
 static kiln_expr read_any_size(kiln_program *p, kiln_expr e, kiln_expr rebuilt, void *context) {
@@ -126,14 +126,14 @@ static kiln_expr read_any_size(kiln_program *p, kiln_expr e, kiln_expr rebuilt, 
     return kiln_expr_load(p, buffer, index, rank);
 }
 
-/* The expression over the parts of the iterator of rows, which no size is left of. */
+/* The expression over the parts of the iterator of rows, without the size. */
 static kiln_expr of_any_size(kernel *k, kiln_expr e, const kiln_expr *replacement) {
     if (e == 0) return 0;
     e = kiln_expr_simplify(k->p, kiln_expr_substitute(k->p, e, replacement), NULL);
     return kiln_expr_rewrite(k->p, e, KILN_USES_LOAD, read_any_size, k);
 }
 
-/* `row`: the iterator of rows, which are where `written` says; 0: none. */
+/* `row`: the iterator of rows, which `written` describes; 0: none. */
 static void sign_block(kernel *k, kiln_block block, kiln_var row, rows written) {
     kiln_program *p = k->p;
     const kiln_block_info b = p->block.data[block];
@@ -201,7 +201,7 @@ static kiln_expr read_next_row(kiln_program *p, kiln_expr e, kiln_expr rebuilt, 
     return kiln_expr_load(p, buffer, index, rank);
 }
 
-/* Whether the expression in the next row is the same on the next row of what it reads. */
+/* Whether the expression in the next row is the same with the next row of its operands. */
 static bool shifts(kernel *k, kiln_expr e, kiln_var row, int64_t factor) {
     if (e == 0) return true;
     kiln_program *p = k->p;
@@ -214,7 +214,7 @@ static bool shifts(kernel *k, kiln_expr e, kiln_var row, int64_t factor) {
     return kiln_expr_simplify(p, moved, NULL) == kiln_expr_simplify(p, wanted, NULL);
 }
 
-/* Whether what the block writes has the rows `read` where `written` says, by its iterator alone. */
+/* Whether the block's result has the rows `read` as `written` describes, by its iterator alone. */
 static bool writes_rows(kernel *k, kiln_block block, rows written, kiln_expr read,
                         kiln_var *out_row) {
     const kiln_block_info b = k->p->block.data[block];
@@ -231,7 +231,7 @@ static bool writes_rows(kernel *k, kiln_block block, rows written, kiln_expr rea
     return shifts(k, b.value, row, written.factor) && shifts(k, b.init, row, written.factor);
 }
 
-/* Looks for the rows of what a block writes: in one piece, or as in what it reads. */
+/* Finds the rows of a block's result: in one piece, or as in its operands. */
 static bool find_rows_written(kernel *k, kiln_block block, kiln_expr read, rows *out_written,
                               kiln_var *out_row) {
     const kiln_loads loads = kiln_block_loads(k->p, block);
@@ -272,7 +272,7 @@ static bool is_splat(const kiln_value_info *value) {
     return data && bytes >= element && memcmp(data, data + element, bytes - element) == 0;
 }
 
-/* A constant means its bytes; one of equal elements means its element, in every shape. */
+/* Hashes a constant's bytes; of one with equal elements the element, in every shape. */
 static void sign_constant(uint64_t *signature, const kiln_value_info *value) {
     if (is_splat(value))
         mix(signature, value->data, kiln_dtype_size(value->dtype));
@@ -311,7 +311,7 @@ typedef struct walk {
     int64_t size;
     rows *of_value;     /* [value] */
     uint64_t signature; /* of everything so far */
-    uint32_t tries;     /* of loops' first values, that are left */
+    uint32_t tries;     /* of loops' first values, remaining */
 } walk;
 
 static bool follow_kernel(walk *w, const kiln_step *step) {
@@ -339,7 +339,7 @@ static bool follow_kernel(walk *w, const kiln_step *step) {
     return independent;
 }
 
-/* The same bytes under another shape: rows are where as much stands before them. */
+/* The same bytes under another shape: rows have the same number of elements before them. */
 static bool follow_alias(const kiln_shape *from, const kiln_shape *to, int64_t size, rows before,
                          rows *out_rows) {
     int64_t outside = before.outer;
@@ -370,9 +370,9 @@ static bool follow_steps(walk *w, uint32_t first, uint32_t end);
 /* ---- loops ----------------------------------------------------------------------------------- */
 
 #define CARRIED_MAX 16u
-#define TRIES 1024u /* in a model; mostly the first one is right */
+#define TRIES 1024u /* in a model; mostly the first one works */
 
-/* Both ends, and the axes that their carried values are taken to have rows along. */
+/* Both ends, and the assumed axes of rows of their carried values. */
 typedef struct loop {
     uint32_t begin_step, end_step;
     const kiln_node_info *begin, *end;
@@ -385,7 +385,7 @@ static kiln_value moved(const loop *l, const kiln_node_info *node, uint32_t inde
     return node->input[1 + l->info.guarded + index];
 }
 
-/* What decides how often it runs is the same for all rows. */
+/* Whether the number of iterations is the same for all rows. */
 static bool follow_control(walk *w, const loop *l) {
     const kiln_value_info *value = w->graph->value.data;
     const uint32_t begin_inputs = l->begin->input_count, end_inputs = l->end->input_count;
@@ -404,7 +404,7 @@ static bool follow_control(walk *w, const loop *l) {
     return l->info.is_constant || l->end->output_count == l->info.carried;
 }
 
-/* A row of what is iterated over; rows of a batch are no iterations. */
+/* The rows of a value that the loop iterates over; rows of a batch are no iterations. */
 static bool follow_rows_in(walk *w, const loop *l) {
     w->of_value[l->begin->output[0]] = none;
     for (uint32_t i = l->info.carried; i + 1 < l->begin->output_count; i++) {
@@ -417,8 +417,8 @@ static bool follow_rows_in(walk *w, const loop *l) {
     return true;
 }
 
-/* The number-th axis that a carried value may have rows along before the first iteration: that of
- * its first value; of a constant of equal elements any whose extent fits, or none. */
+/* The number-th possible axis of a carried value's rows before the first iteration: that of its
+ * first value; for a constant of equal elements any whose extent fits, or none. */
 static bool first_axis(const walk *w, const loop *l, uint32_t carried, uint32_t number,
                        rows *out_axis) {
     const kiln_value value = moved(l, l->begin, carried);
@@ -434,7 +434,7 @@ static bool first_axis(const walk *w, const loop *l, uint32_t carried, uint32_t 
     return number == 0;
 }
 
-/* With rows of carried values where `carried` says, they are there again behind the iteration. */
+/* Whether carried values with the rows in `carried` have the same ones after the iteration. */
 static bool follow_body(walk *w, const loop *l) {
     for (uint32_t i = 0; i < l->info.carried; i++) {
         w->of_value[l->begin->output[1 + i]] = l->carried[i];

@@ -13,7 +13,7 @@
 /* Nodes that become one step: a fused group, or a node by itself. */
 typedef struct unit {
     KILN_VEC(kiln_node) node;
-    bool placed, waiting; /* in the order of steps; on the stack that puts it there */
+    bool placed, waiting; /* has its place in the order of steps; on the stack of the search */
     bool unread;          /* nothing reads its results: it gets no step */
 } unit;
 
@@ -30,7 +30,7 @@ typedef struct planner {
     kiln_range *range; /* [value] of what operators compute */
     KILN_VEC(unit) unit;
     uint32_t *unit_of;        /* [node] index into unit, + 1; 0: removed */
-    uint32_t *outside;        /* [value] readers, less those in the unit that is being looked at */
+    uint32_t *outside;        /* [value] readers outside of the current unit */
     KILN_VEC(uint32_t) order; /* of units, producers first */
     KILN_VEC(kiln_task) task;
     KILN_VEC(kiln_step) step;
@@ -73,7 +73,7 @@ static uint32_t missing_producer(const planner *p, uint32_t index) {
     return UINT32_MAX;
 }
 
-/* Depth first, with a stack of its own: a graph's depth must not become ours. */
+/* Depth first, with an explicit stack: a deep graph must not overflow the thread's stack. */
 static kiln_status order_units(planner *p) {
     KILN_VEC(uint32_t) stack = {0};
     for (uint32_t first = 0; first < p->unit.count; first++) {
@@ -98,7 +98,7 @@ static kiln_status order_units(planner *p) {
     return KILN_OK;
 }
 
-/* Counts the unit's reads as made outside of it (+1), or no longer (-1). */
+/* Adds the unit's reads to the counts of outside readers (+1), or subtracts them (-1). */
 static void count_reads(planner *p, const unit *u, int by) {
     for (uint32_t i = 0; i < u->node.count; i++) {
         const kiln_node_info *node = &p->graph->node.data[u->node.data[i]];
@@ -115,7 +115,7 @@ static bool is_read_outside(const planner *p, const unit *u) {
     return false;
 }
 
-/* Consumers first, so that a chain that nothing reads goes as a whole. The pass remove-dead does
+/* Consumers first, so that a chain without readers is removed as a whole. The pass remove-dead does
  * this in the graph, but it may be left out. */
 static void find_unread_units(planner *p) {
     for (uint32_t i = p->order.count; i-- > 0;) {
@@ -183,8 +183,8 @@ static void add_buffers(const planner *p, kiln_program *te, const kiln_value *va
     }
 }
 
-/* Constants have a range where they meet data that have one: other tasks keep their keys, and need
- * not be looked through. Arguments come first, in the order of the ports. */
+/* Constants get a range only with data that have one: other tasks keep their keys, and their
+ * constants need not be read. Arguments come first, in the order of the ports. */
 static void set_ranges(const planner *p, kiln_program *te, const ports *port) {
     bool any = false;
     for (uint32_t i = 0; i < port->input.count; i++) {
@@ -308,7 +308,7 @@ static void add_alias(planner *p, kiln_node n) {
 
 /* ---- loops ----------------------------------------------------------------------------------- */
 
-/* What a loop is taken to run when that is known at run time only. */
+/* The assumed number of iterations when that is known at run time only. */
 #define TRIPS_GUESSED 16.0
 
 static void find_times(planner *p) {
@@ -324,8 +324,8 @@ static void find_times(planner *p) {
         p->times[i + 1] *= p->times[p->loops.loop[i].parent];
 }
 
-/* A unit is put where its loop is; a loop as a whole where it ends. What stands between its ends
- * but does not belong to it is needed by it or by nobody yet, so it comes before. */
+/* A unit goes into its loop's body; a loop as a whole is placed at its end. Units between its ends
+ * that do not belong to it are needed by it or not needed yet, so they come before. */
 static void sort_into_bodies(planner *p) {
     p->body = KILN_ARENA_ARRAY(p->arena, body, p->loops.count + 1);
     for (uint32_t i = 0; i < p->order.count; i++) {
@@ -336,7 +336,7 @@ static void sort_into_bodies(planner *p) {
     }
 }
 
-/* Loops stand in the order of their beginnings. */
+/* Loops are in the order of their beginnings. */
 static uint32_t loop_that_ends(const planner *p, kiln_node end) {
     kiln_node begin = p->graph->value.data[p->graph->node.data[end].input[0]].producer;
     uint32_t low = 0, high = p->loops.count;

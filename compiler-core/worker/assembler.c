@@ -14,7 +14,7 @@
 
 #include "base/macros.h"
 
-#define NOBODY 65534u /* who root becomes, as in base/cage */
+#define NOBODY 65534u /* the user that root changes to, as in base/cage */
 
 /* Before the bytes: of a request the sizes of both parts, of an answer a kiln_code and the size. */
 typedef struct head {
@@ -58,7 +58,7 @@ static kiln_status answer(const char *program, kiln_str processor, kiln_str ptx,
     return kiln_ptxas_run(program, processor, ptx, NULL, arena, out_text);
 }
 
-/* One request; false: there will be no other. */
+/* Serves one request; false: it was the last. */
 static bool serve(const char *program, int fd, kiln_arena *arena) {
     head sizes, sent = {0};
     char *processor, *ptx;
@@ -77,7 +77,7 @@ static bool serve(const char *program, int fd, kiln_arena *arena) {
     return write_bytes(fd, &sent, sizeof sent) && write_bytes(fd, text.data, text.size);
 }
 
-/* What it can do without is given up. */
+/* Drops the rights that it does not need. */
 static bool lower_rights(void) {
     const struct rlimit none = {0, 0};
     clearenv();

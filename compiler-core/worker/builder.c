@@ -26,7 +26,7 @@ typedef struct pending {
 
 /* Processes are started and killed on the pool of the loop: both wait for the system. */
 typedef struct start {
-    struct worker *worker; /* NULL: nobody waits for it any more */
+    struct worker *worker; /* NULL: no longer needed */
     kiln_arena arena;      /* of argv */
     const char *argv[8];
     int model_fd; /* -1: none */
@@ -38,7 +38,7 @@ typedef struct worker {
     struct kiln_builders *pool;
     kiln_child child;
     bool running; /* the process */
-    start *start; /* it will run; NULL: it does, or there is nothing to do */
+    start *start; /* pending start; NULL: running already, or not needed */
     bool busy;    /* holds `job` */
     pending job;
     size_t written; /* of job.frame */
@@ -53,7 +53,7 @@ struct kiln_builders {
     char memory[24];         /* bytes as text; empty: any */
     KILN_VEC(pending) queue; /* from `head` on */
     uint32_t head;
-    kiln_timer *start; /* hands out work from the loop, not from inside submit */
+    kiln_timer *start; /* starts work from the loop, not from inside submit */
     worker *worker;
     uint32_t worker_count;
 };
@@ -65,7 +65,7 @@ static void pending_deinit(pending *job) {
     if (job->model_fd >= 0) close(job->model_fd);
 }
 
-/* The process, if there is one, is the caller's to end. */
+/* The caller has to end the process, if there is one. */
 static kiln_child worker_let_go(worker *w) {
     const kiln_child child = w->running ? w->child : (kiln_child){0};
     kiln_watch_destroy(w->in);
@@ -88,7 +88,7 @@ static void worker_stop(worker *w) {
 }
 
 /* Takes the job from the worker and reports it. The callback may submit more, or destroy the pool:
- * nothing of it is touched afterwards. */
+ * the pool is not accessed afterwards. */
 static void worker_finish(worker *w, const kiln_work_reply *reply, kiln_outcome outcome,
                           const char *text) {
     pending job = w->job;
@@ -145,7 +145,7 @@ static void take_answer(worker *w) {
     }
 }
 
-/* Its output ends when its memory is gone already: its end is at hand. */
+/* Its output ends only after its memory is freed: the process ends soon. */
 static void worker_died(worker *w) {
     const kiln_child_exit end = kiln_child_wait(&w->child);
     worker_lost(w, KILN_OUTCOME_CRASH,
@@ -210,7 +210,7 @@ static const char *keep(start *s, const char *text) {
     return kiln_str_dup(&s->arena, kiln_str_from(text));
 }
 
-/* One for TASKS is started anew, with the model, and goes on as any other. */
+/* A worker for TASKS is restarted with the model, and then used like any other. */
 static void worker_start(worker *w) {
     const kiln_builders *pool = w->pool;
     start *s = kiln_alloc(sizeof *s);
@@ -287,7 +287,7 @@ void kiln_builders_destroy(kiln_builders *pool) {
         worker *w = &pool->worker[i];
         kiln_child child = worker_let_go(w);
         kiln_child_destroy(&child);
-        if (w->start) w->start->worker = NULL; /* it ends when it has started */
+        if (w->start) w->start->worker = NULL; /* it is ended when it has started */
         kiln_timer_destroy(w->deadline);
         kiln_strbuf_deinit(&w->answer);
         pending_deinit(&w->job);
@@ -301,7 +301,7 @@ void kiln_builders_destroy(kiln_builders *pool) {
     kiln_free(pool);
 }
 
-/* -1: there is none to open, or it cannot be; then the worker says so. */
+/* -1: no model, or it cannot be opened; then the worker reports that. */
 static int open_model(const kiln_work_request *request) {
     if (request->work != KILN_WORK_TASKS) return -1;
     char *path = kiln_alloc(request->model_path.size + 1);
@@ -332,7 +332,7 @@ void kiln_builders_submit(kiln_builders *pool, const kiln_work_request *request,
 kiln_outcome kiln_builders_outcome(const kiln_work_reply *reply, kiln_outcome outcome) {
     if (!reply)
         return outcome == KILN_OUTCOME_CRASH ? KILN_OUTCOME_BUILD_ERROR
-                                             : outcome; /* the compiler died on it */
+                                             : outcome; /* the compiler crashed on it */
     if (reply->code == 0) return KILN_OUTCOME_OK;
     return reply->link_error ? KILN_OUTCOME_LINK_ERROR : KILN_OUTCOME_BUILD_ERROR;
 }

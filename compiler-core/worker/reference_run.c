@@ -5,7 +5,7 @@
 #include "base/reference.h"
 #include "deploy/runtime/kernel.h"
 
-/* Before anything is allocated: a few bytes of a model can stand for any number of elements. */
+/* Runs before anything is allocated: a few bytes of a model can declare any number of elements. */
 static kiln_status check_bytes(const kiln_kernel *kernel) {
     const kiln_manifest *manifest = kiln_kernel_manifest(kernel);
     double all = 0, outputs = 0; /* with their bounds, which are outputs of this kernel */
@@ -64,8 +64,8 @@ static kiln_status collect_outputs(const kiln_manifest *manifest, void **data,
 #define COMPARED_MAX 200u        /* elements of each output that are interpreted as well */
 #define COMPARED_POINTS 1000000u /* in all: some 50 ms */
 
-/* Candidates are compared with this kernel, and both are lowered by the same code: what that does
- * wrong on real sizes only a part that is interpreted can show. */
+/* Candidates are compared with this kernel, and both are lowered by the same code: an error of that
+ * code on real sizes shows only when a part is interpreted. */
 static kiln_status compare_sample(const kiln_program *te, const kiln_kernel *kernel, uint64_t seed,
                                   kiln_arena *arena, void **data) {
     const kiln_manifest *manifest = kiln_kernel_manifest(kernel);

@@ -1,5 +1,5 @@
 /* Frames between a program and its workers. Both ends are the same program, so keys are private;
- * the reader is bounded all the same, because a worker that runs wild writes wild bytes. */
+ * the reader still checks all bounds, because a crashing worker may write any bytes. */
 #include <stddef.h>
 #include <string.h>
 

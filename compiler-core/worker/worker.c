@@ -29,8 +29,8 @@ static void fail(kiln_work_reply *reply, kiln_status st, kiln_arena *arena) {
 
 /* ---- TASKS ----------------------------------------------------------------------------------- */
 
-/* The one place where a tuner needs the front end: for clients that send the model's own file.
- * Constants of a graph stay in `mapping`, which the caller ends. */
+/* The only place where a tuner needs the front end: for clients that send the model's own file.
+ * Constants of a graph stay in `mapping`, which the caller unmaps. */
 static kiln_status read_model(const kiln_work_request *request, kiln_arena *arena,
                               kiln_mapping *mapping, kiln_graph **out_graph) {
     kiln_status st = kiln_file_map_fd(KILN_WORK_MODEL_FD, "the model", mapping);
@@ -83,7 +83,7 @@ static uint32_t launched_shared_bytes(const kiln_manifest *manifest) {
     return (uint32_t)KILN_MIN(most, KILN_ASSEMBLED_MAX / 2);
 }
 
-/* Where NVIDIA's assembler is there, it is asked about PTX: what it refuses, or what spills, costs
+/* If NVIDIA's assembler is installed, it checks PTX: kernels that it refuses, or that spill, cost
  * no trial. */
 static kiln_status check_registers(const kiln_artefact *artefact, const kiln_target *target,
                                    int *assembler, kiln_arena *arena, kiln_assembled *out) {
@@ -171,12 +171,12 @@ static void serve(const kiln_work_request *request, const kiln_target *native,
     kiln_strbuf_deinit(&bytes);
 }
 
-/* Reads until a whole frame is there; false at the end of input. */
+/* Reads until a whole frame has arrived; false at the end of input. */
 static bool read_frame(kiln_strbuf *input, size_t *out_size) {
     for (;;) {
         kiln_status st = kiln_work_frame_size(kiln_strbuf_view(input), out_size);
         if (st) {
-            kiln_status_free(st); /* the parent is mad; ending is the answer */
+            kiln_status_free(st); /* the parent sends garbage: end */
             return false;
         }
         if (*out_size) return true;
@@ -235,7 +235,7 @@ int kiln_worker_main(int argc, char **argv) {
     }
     int assembler = kiln_assembler_start(last_fd + 1) ? ++last_fd : -1;
     kiln_arena process, arena;
-    kiln_target native; /* found out while the machine can still be looked at */
+    kiln_target native; /* detected before the sandbox hides the machine */
     kiln_arena_init(&process, 0);
     kiln_arena_init(&arena, (size_t)1 << 20);
     kiln_status rights = kiln_target_native(&process, &native);

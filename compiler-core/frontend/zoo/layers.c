@@ -4,7 +4,7 @@
 
 #define BIAS_DEVIATION 0.01
 #define KEEPS 1.0
-#define HALVES 0.5 /* what a rectifier leaves of a mean square */
+#define HALVES 0.5 /* the share of a mean square that remains behind a rectifier */
 
 kiln_zoo_value kiln_zoo_apply(kiln_zoo_builder *b, const char *op, kiln_zoo_value x, double power) {
     Onnx__NodeProto *node = kiln_zoo_node_on(b, op, x);
@@ -74,8 +74,8 @@ kiln_zoo_value kiln_zoo_conv_norm(kiln_zoo_builder *b, kiln_zoo_value x, kiln_zo
 
 kiln_zoo_value kiln_zoo_deconv(kiln_zoo_builder *b, kiln_zoo_value x, kiln_zoo_window window) {
     kiln_zoo_window w = with_defaults(window, x);
-    /* How many products meet in one output: all where the image is one pixel large and cannot
-     * overlap, else one window of every stride x stride. */
+    /* Number of products that are summed in one output: all for an image of one pixel, where
+     * windows cannot overlap, else one window of every stride x stride. */
     int64_t taps = x.shape.dim[2] == 1 ? 1 : w.size * w.size / (w.stride * w.stride);
     int64_t side = (x.shape.dim[2] - 1) * w.stride + w.size - 2 * w.pad;
     Onnx__NodeProto *node = kiln_zoo_node_on(b, "ConvTranspose", x);

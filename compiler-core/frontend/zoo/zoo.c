@@ -60,7 +60,7 @@ static kiln_status add_entry(kiln_zoo_builder *b, kiln_str name, kiln_zoo_value 
 
 #define EXPECTED_DRAWS 4096
 
-/* Elements are normally distributed, or what a rectifier leaves of such. */
+/* Elements are normally distributed, or rectified normally distributed values. */
 static void expect(void *context, kiln_str name, kiln_histogram *out) {
     const kiln_zoo_builder *b = context;
     const kiln_zoo_expected *expected = kiln_zoo_expectation(b, name);
@@ -83,7 +83,7 @@ static bool read_bits(kiln_str text, uint32_t *out_bits) {
     return bits == 1 || bits == 2 || bits == 4 || bits == 8;
 }
 
-/* Where what follows the last '_' begins; 0: there is none. */
+/* Offset behind the last '_'; 0: there is none. */
 static size_t last_word(kiln_str name) {
     size_t end = name.size;
     while (end > 0 && name.data[end - 1] != '_') end--;

@@ -7,7 +7,7 @@
 #define KILN_TRACKER_PUTS_MAX 65536u /* blobs of which it is known who put them */
 #define KILN_TRACKER_PUT_BYTES_A_DAY ((uint64_t)8 << 30) /* of a person: half of what is kept */
 
-/* A blob that a person or a program put (put.c). */
+/* A blob that a person or a program put. */
 typedef struct kiln_tracker_put {
     kiln_digest digest;
     uint64_t who; /* hash of its name */

@@ -78,7 +78,7 @@ static void count_line(kiln_audit *audit, kiln_str line) {
 }
 
 /* What the file holds of each source: its budget is that of the file, not of a run. */
-static kiln_status take_stock(kiln_audit *audit) {
+static kiln_status count_lines(kiln_audit *audit) {
     kiln_arena scratch;
     kiln_str text = {0};
     kiln_arena_init(&scratch, 0);
@@ -99,7 +99,7 @@ kiln_status kiln_audit_open(const char *path, kiln_audit **out_audit) {
     for (uint32_t i = 0; i < KILN_AUDIT_FILES_MAX; i++)
         audit->old_path[i] = kiln_arena_printf(&audit->arena, "%s.%u", path, i + 1);
     kiln_status st = open_file(audit);
-    if (!st) st = take_stock(audit);
+    if (!st) st = count_lines(audit);
     if (st) {
         kiln_audit_close(audit);
         return st;
@@ -198,7 +198,7 @@ static const char *source_of(const kiln_peer *peer) {
 
 /* ---- Events ---- */
 
-bool kiln_audit_wants(const kiln_message *message) {
+bool kiln_audit_is_recorded(const kiln_message *message) {
     bool admin_only = kiln_message_may_send(message->type, KILN_PEER_ADMIN) &&
                       !kiln_message_may_send(message->type, KILN_PEER_CLIENT);
     if (message->type == KILN_MSG_TAIL && message->tail.since)

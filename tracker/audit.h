@@ -30,7 +30,7 @@ void kiln_audit_close(kiln_audit *audit);
 
 /* Whether the message changes the fleet for others: what an administrator may send and a client may
  * not, orders about projects, and the end of a job. */
-bool kiln_audit_wants(const kiln_message *message);
+bool kiln_audit_is_recorded(const kiln_message *message);
 /* {"event":"act"}: the message, by whom. */
 void kiln_audit_act(kiln_audit *audit, const kiln_peer *peer, const kiln_message *message);
 /* {"event":"refused"}: a connection that was not let in; `why` stays the caller's. */

@@ -3,27 +3,27 @@
 #include "base/macros.h"
 #include "tracker/state.h"
 
-static uint32_t waiting_for(const kiln_tracker *t, const kiln_tracker_want *want) {
+static uint32_t waiting_for(const kiln_tracker *t, const kiln_tracker_requirement *required) {
     uint32_t count = 0;
     for (uint32_t p = 0; p < t->projects.all.count; p++)
         for (uint32_t j = 0; j < t->projects.all.data[p]->queue.jobs.count; j++) {
             const kiln_tracker_job *job = t->projects.all.data[p]->queue.jobs.data[j];
-            if (job->want == want) count += job->queue.requests.count;
+            if (job->required == required) count += job->queue.requests.count;
         }
     return count;
 }
 
 /* Of several devices of a board the one of the wanted kind says why it cannot. */
 static const kiln_target *target_to_compare(const kiln_tracker_board *board,
-                                            const kiln_tracker_want *want) {
+                                            const kiln_tracker_requirement *required) {
     for (uint32_t i = 0; i < board->device_count; i++)
-        if (board->device[i].target.kind == want->target.kind) return &board->device[i].target;
+        if (board->device[i].target.kind == required->target.kind) return &board->device[i].target;
     return &board->device[0].target;
 }
 
 /* "; there are rpi3 (1 of 2 in service; the device lacks dotprod), ...": the first few names, and
  * why one cannot. */
-static void list_what_there_is(const kiln_tracker *t, const kiln_tracker_want *want,
+static void list_what_there_is(const kiln_tracker *t, const kiln_tracker_requirement *required,
                                kiln_strbuf *out) {
     enum { NAMES_MAX = 8 };
     struct {
@@ -44,7 +44,7 @@ static void list_what_there_is(const kiln_tracker *t, const kiln_tracker_want *w
         if (at == count) {
             name[at].key = board->up.key;
             name[at].boards = name[at].here = 0;
-            name[at].target = target_to_compare(board, want);
+            name[at].target = target_to_compare(board, required);
             count++;
         }
         name[at].boards++;
@@ -52,7 +52,7 @@ static void list_what_there_is(const kiln_tracker *t, const kiln_tracker_want *w
     }
     for (uint32_t i = 0; i < count; i++) {
         kiln_strbuf reason = {0};
-        bool fits = kiln_target_serves(&want->target, name[i].target, &reason);
+        bool fits = kiln_target_serves(&required->target, name[i].target, &reason);
         kiln_strbuf_printf(out, "%s%.*s (%u of %u in service%s%s)", i ? ", " : "; there are ",
                            KILN_STR_ARG(name[i].key), name[i].here, name[i].boards,
                            fits ? "" : "; ", fits ? "" : reason.data);
@@ -61,13 +61,14 @@ static void list_what_there_is(const kiln_tracker *t, const kiln_tracker_want *w
     if (more) kiln_strbuf_text(out, ", ...");
 }
 
-bool kiln_tracker_want_describe(kiln_tracker *t, kiln_tracker_want *want, kiln_strbuf *out) {
-    if (want->devices > 0) {
-        double turns = (double)(waiting_for(t, want) + 1) / want->slots;
-        kiln_strbuf_printf(out, "%u board%s", want->devices,
-                           want->devices == 1 ? " fits" : "s fit");
+bool kiln_tracker_requirement_describe(kiln_tracker *t, kiln_tracker_requirement *required,
+                                       kiln_strbuf *out) {
+    if (required->devices > 0) {
+        double turns = (double)(waiting_for(t, required) + 1) / required->slots;
+        kiln_strbuf_printf(out, "%u board%s", required->devices,
+                           required->devices == 1 ? " fits" : "s fit");
         for (uint32_t i = 0; i < t->boards.idle.count; i++)
-            if (kiln_tracker_want_fits(want, t->boards.idle.data[i])) return true;
+            if (kiln_tracker_requirement_fits(required, t->boards.idle.data[i])) return true;
         kiln_strbuf_printf(out, ", all busy; expected wait %.0f s",
                            turns * t->projects.lease_ns / 1e9);
         return true;
@@ -76,16 +77,16 @@ bool kiln_tracker_want_describe(kiln_tracker *t, kiln_tracker_want *want, kiln_s
     kiln_thread_walks(t->boards.all.count);
     for (uint32_t i = 0; i < t->boards.all.count; i++)
         for (uint32_t d = 0; d < t->boards.all.data[i]->device_count; d++)
-            away += kiln_tracker_want_fits(want, &t->boards.all.data[i]->device[d]);
+            away += kiln_tracker_requirement_fits(required, &t->boards.all.data[i]->device[d]);
     kiln_strbuf_text(out, "no board ");
-    if (want->key.size) kiln_strbuf_printf(out, "called %.*s ", KILN_STR_ARG(want->key));
-    for (uint32_t i = 0; i < want->label_count; i++)
-        kiln_strbuf_printf(out, "with %.*s=%.*s ", KILN_STR_ARG(want->label[i].key),
-                           KILN_STR_ARG(want->label[i].value));
+    if (required->key.size) kiln_strbuf_printf(out, "called %.*s ", KILN_STR_ARG(required->key));
+    for (uint32_t i = 0; i < required->label_count; i++)
+        kiln_strbuf_printf(out, "with %.*s=%.*s ", KILN_STR_ARG(required->label[i].key),
+                           KILN_STR_ARG(required->label[i].value));
     kiln_strbuf_text(out, "that runs ");
-    kiln_target_print(&want->target, out);
+    kiln_target_print(&required->target, out);
     kiln_strbuf_text(out, " is connected");
     if (away) kiln_strbuf_printf(out, " and in service (%u would fit)", away);
-    list_what_there_is(t, want, out);
+    list_what_there_is(t, required, out);
     return away > 0;
 }

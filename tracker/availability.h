@@ -6,6 +6,7 @@
 
 /* One line for people: what fits and how long it may take, or what there is instead. Whether any
  * board that was ever seen fits. */
-bool kiln_tracker_want_describe(kiln_tracker *t, kiln_tracker_want *want, kiln_strbuf *out);
+bool kiln_tracker_requirement_describe(kiln_tracker *t, kiln_tracker_requirement *required,
+                                       kiln_strbuf *out);
 
 #endif

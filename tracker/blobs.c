@@ -164,7 +164,7 @@ static void drop(kiln_tracker *t, kiln_tracker_put *put) {
 }
 
 /* Looks at what the person has; with `drops`, what is too much goes, so much of it a tick. */
-static void look_at(kiln_tracker *t, kiln_tracker_person *person, bool drops) {
+static void count_needed(kiln_tracker *t, kiln_tracker_person *person, bool drops) {
     kiln_map needed;
     uint32_t dropped = 0;
     kiln_map_init(&needed);
@@ -190,7 +190,7 @@ bool kiln_tracker_put_fits(kiln_tracker *t, kiln_tracker_person *person, uint64_
     const uint64_t most = t->blobs.bytes_of_person_max;
     if (!most || person->blobs.bytes + size <= most) return true;
     if (t->effects.now_ns - person->blobs.needed_ns >= KILN_TRACKER_TICK_NS)
-        look_at(t, person, false);
+        count_needed(t, person, false);
     return size <= most && person->blobs.needed_bytes <= most - size;
 }
 
@@ -202,7 +202,7 @@ static void limit_one(kiln_tracker *t) {
         person->blobs.is_over = false;
         if (!t->blobs.bytes_of_person_max || person->blobs.bytes <= t->blobs.bytes_of_person_max)
             continue;
-        look_at(t, person, true);
+        count_needed(t, person, true);
         return;
     }
 }

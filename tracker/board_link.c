@@ -44,9 +44,9 @@ static void say_lacking(kiln_tracker *t, kiln_tracker_board *board) {
 /* Whether each target has the slots that it had, so that leases still stand where they stood. */
 static bool has_same_slots(const kiln_tracker_board *board, const kiln_msg_board_up *up) {
     if (board->device_count != up->targets.count + 1) return false;
-    if (board->device[0].said->slots != up->slots) return false;
+    if (board->device[0].reported->slots != up->slots) return false;
     for (uint32_t i = 1; i < board->device_count; i++)
-        if (board->device[i].said->slots != up->targets.item[i - 1].slots) return false;
+        if (board->device[i].reported->slots != up->targets.item[i - 1].slots) return false;
     return true;
 }
 

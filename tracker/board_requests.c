@@ -11,8 +11,8 @@
 /* ---- Pings ---- */
 
 /* Rows of PROBED under way; texts last until it is sent. */
-static void tell(kiln_tracker *t, const kiln_tracker_probe *p, const kiln_msg_probe_row *row,
-                 uint32_t count, bool last) {
+static void send_rows(kiln_tracker *t, const kiln_tracker_probe *p, const kiln_msg_probe_row *row,
+                      uint32_t count, bool last) {
     kiln_msg_probe_row copy[KILN_MESSAGES_PAGE];
     if (count) memcpy(copy, row, count * sizeof *row);
     kiln_message message = {.type = KILN_MSG_PROBED,
@@ -35,7 +35,7 @@ static void tell_silence(kiln_tracker *t, const kiln_tracker_probe *p,
                          const kiln_tracker_board *board, const char *why, bool last) {
     kiln_msg_probe_row row = row_of(board);
     row.text = kiln_str_from(why);
-    tell(t, p, &row, 1, last);
+    send_rows(t, p, &row, 1, last);
 }
 
 static void end_probe(kiln_tracker *t, kiln_tracker_probe *p) {
@@ -52,7 +52,7 @@ static bool ping_boards(kiln_tracker *t, kiln_tracker_probe *p, kiln_str name) {
     for (uint32_t i = 0; i < t->boards.all.count; i++) {
         kiln_tracker_board *board = t->boards.all.data[i];
         if (!board->known ||
-            (name.size && !kiln_tracker_is_asked(name, kiln_str_from(board->node), board->up.key)))
+            (name.size && !kiln_tracker_is_named(name, kiln_str_from(board->node), board->up.key)))
             continue;
         found = true;
         if (board->peer) {
@@ -70,7 +70,7 @@ void kiln_tracker_probe_boards(kiln_tracker *t, kiln_tracker_peer *client,
     uint32_t own = 0;
     for (uint32_t i = 0; i < t->board_requests.probes.count; i++)
         own += kiln_tracker_is_same_person(t->board_requests.probes.data[i]->peer, client);
-    kiln_status st = kiln_tracker_quota_of_askers(t, own);
+    kiln_status st = kiln_tracker_quota_of_board_requests(t, own);
     if (!st && t->board_requests.probes.count >= KILN_TRACKER_BOARD_REQUESTS_MAX)
         st = KILN_ERROR(RESOURCE_EXHAUSTED, "%u pings are under way already",
                         t->board_requests.probes.count);
@@ -92,14 +92,14 @@ void kiln_tracker_probe_boards(kiln_tracker *t, kiln_tracker_peer *client,
                                 "there is no board %.*s", KILN_STR_ARG(message->probe.board));
         end_probe(t, p);
     } else if (p->waits.count == 0) {
-        tell(t, p, NULL, 0, true);
+        send_rows(t, p, NULL, 0, true);
         end_probe(t, p);
     }
 }
 
 /* A board answers, or never will: `why` not NULL. */
-static void settle(kiln_tracker *t, kiln_tracker_probe *p, kiln_tracker_board *board,
-                   const kiln_msg_pong *pong, const char *why) {
+static void end_wait(kiln_tracker *t, kiln_tracker_probe *p, kiln_tracker_board *board,
+                     const kiln_msg_pong *pong, const char *why) {
     kiln_tracker_remove(&p->waits, board);
     const bool last = p->waits.count == 0;
     if (pong) {
@@ -110,7 +110,7 @@ static void settle(kiln_tracker *t, kiln_tracker_probe *p, kiln_tracker_board *b
         const double wall_ns = (double)kiln_tracker_wall_ns(t);
         if (row.clock)
             row.ahead_ms = ((double)pong->wall_ns - wall_ns + (double)row.round_trip_ns / 2) / 1e6;
-        tell(t, p, &row, 1, last);
+        send_rows(t, p, &row, 1, last);
     } else {
         tell_silence(t, p, board, why, last);
     }
@@ -127,7 +127,7 @@ void kiln_tracker_pong(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_mess
     for (uint32_t i = 0; peer->board && i < t->board_requests.probes.count; i++) {
         kiln_tracker_probe *p = t->board_requests.probes.data[i];
         if (p->number != message->pong.t_ns || !is_waited_for(p, peer->board)) continue;
-        settle(t, p, peer->board, &message->pong, NULL);
+        end_wait(t, p, peer->board, &message->pong, NULL);
         return;
     }
 }
@@ -139,14 +139,14 @@ void kiln_tracker_board_requests_tick(kiln_tracker *t) {
         char why[48];
         snprintf(why, sizeof why, "none came in %u ms", p->wait_ms);
         for (uint32_t left = p->waits.count; left-- > 0;)
-            settle(t, p, p->waits.data[0], NULL, why); /* the last one ends it */
+            end_wait(t, p, p->waits.data[0], NULL, why); /* the last one ends it */
     }
 }
 
 /* ---- Logs ---- */
 
-static kiln_tracker_log_reader *find_tail(const kiln_tracker *t, const kiln_tracker_peer *peer,
-                                          uint32_t stream) {
+static kiln_tracker_log_reader *find_reader(const kiln_tracker *t, const kiln_tracker_peer *peer,
+                                            uint32_t stream) {
     for (uint32_t i = 0; i < t->board_requests.log_readers.count; i++)
         if (t->board_requests.log_readers.data[i]->peer == peer &&
             t->board_requests.log_readers.data[i]->stream == stream)
@@ -164,7 +164,7 @@ static void ask_board(kiln_tracker *t, const kiln_tracker_log_reader *reader,
     kiln_tracker_send(t, reader->board->peer, &message);
 }
 
-static void end_tail(kiln_tracker *t, kiln_tracker_log_reader *reader, bool tell_board) {
+static void end_reader(kiln_tracker *t, kiln_tracker_log_reader *reader, bool tell_board) {
     if (tell_board) ask_board(t, reader, &(kiln_msg_tail){.stop = true});
     kiln_tracker_remove(&t->board_requests.log_readers, reader);
     kiln_free(reader);
@@ -184,14 +184,14 @@ static kiln_status refusal(kiln_tracker *t, const kiln_tracker_peer *client, kil
     if (t->board_requests.log_readers.count >= KILN_TRACKER_BOARD_REQUESTS_MAX)
         return KILN_ERROR(RESOURCE_EXHAUSTED, "%u logs are read already",
                           t->board_requests.log_readers.count);
-    return kiln_tracker_quota_of_askers(t, own);
+    return kiln_tracker_quota_of_board_requests(t, own);
 }
 
 void kiln_tracker_log_request(kiln_tracker *t, kiln_tracker_peer *client,
                               const kiln_message *message) {
-    kiln_tracker_log_reader *reader = find_tail(t, client, message->stream);
+    kiln_tracker_log_reader *reader = find_reader(t, client, message->stream);
     if (reader && message->tail.stop) {
-        end_tail(t, reader, true);
+        end_reader(t, reader, true);
         return;
     }
     if (!reader && !message->tail.stop) {
@@ -230,7 +230,7 @@ void kiln_tracker_board_requests_peer_gone(kiln_tracker *t, const kiln_tracker_p
         if (p->peer == peer)
             end_probe(t, p);
         else if (peer->board && is_waited_for(p, peer->board))
-            settle(t, p, peer->board, NULL, "its connection closed");
+            end_wait(t, p, peer->board, NULL, "its connection closed");
     }
     for (uint32_t i = t->board_requests.log_readers.count; i-- > 0;) {
         kiln_tracker_log_reader *reader = t->board_requests.log_readers.data[i];
@@ -240,7 +240,7 @@ void kiln_tracker_board_requests_peer_gone(kiln_tracker *t, const kiln_tracker_p
             kiln_tracker_send_error(t, reader->peer, reader->stream, KILN_UNAVAILABLE,
                                     (kiln_str){0}, 0, "board %.*s was lost",
                                     KILN_STR_ARG(reader->board->up.key));
-        end_tail(t, reader, !board_gone);
+        end_reader(t, reader, !board_gone);
     }
 }
 

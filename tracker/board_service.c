@@ -13,14 +13,14 @@
 #define NOISE_SAMPLES_MIN 4u
 
 /* A history's line: who did it, and why. */
-static void remember_duty(kiln_tracker *t, kiln_tracker_board *board, const char *by,
-                          const char *text) {
+static void add_history(kiln_tracker *t, kiln_tracker_board *board, const char *by,
+                        const char *text) {
     static const kiln_tracker_board_event event[] = {
         [KILN_BOARD_IN_SERVICE] = KILN_TRACKER_PAST_RELEASED,
         [KILN_BOARD_DRAINED] = KILN_TRACKER_PAST_DRAINED,
         [KILN_BOARD_QUARANTINED] = KILN_TRACKER_PAST_QUARANTINED,
     };
-    _Static_assert(KILN_ARRAY_COUNT(event) == KILN_BOARD_SERVICE_COUNT, "one per duty");
+    _Static_assert(KILN_ARRAY_COUNT(event) == KILN_BOARD_SERVICE_COUNT, "one per service");
     char line[sizeof board->past[0].text];
     snprintf(line, sizeof line, "by %s%s%s", by, *text ? ": " : "", text);
     kiln_tracker_board_happened(t, board, event[board->service], line);
@@ -29,7 +29,7 @@ static void remember_duty(kiln_tracker *t, kiln_tracker_board *board, const char
 static void set_service(kiln_tracker *t, kiln_tracker_board *board, kiln_board_service service,
                         const char *by, const char *text) {
     board->service = service;
-    remember_duty(t, board, by, text);
+    add_history(t, board, by, text);
     snprintf(board->text, sizeof board->text, "%s", text);
     kiln_tracker_log(t,
                      &(kiln_tracker_note){.what = KILN_TRACKER_BOARD_DUTY,

@@ -50,7 +50,7 @@ static void free_board(kiln_tracker_board *board) {
 void kiln_tracker_boards_init(kiln_tracker *t) {
     kiln_map_init(&t->boards.of_node);
     kiln_map_init(&t->boards.of_name);
-    kiln_map_init(&t->boards.want_of_text);
+    kiln_map_init(&t->boards.requirement_of_text);
 }
 
 void kiln_tracker_boards_free(kiln_tracker *t) {
@@ -62,7 +62,7 @@ void kiln_tracker_boards_free(kiln_tracker *t) {
     kiln_map_deinit(&t->boards.of_node);
     kiln_map_deinit(&t->boards.of_name);
     kiln_vec_deinit(&t->boards.figures);
-    kiln_tracker_wants_free(t);
+    kiln_tracker_requirements_free(t);
 }
 
 /* Of a board that is not available: none of them is idle. */
@@ -105,13 +105,13 @@ kiln_tracker_board *kiln_tracker_board_taken_for(kiln_tracker *t, const kiln_tra
 
 uint32_t kiln_tracker_board_slots(const kiln_tracker_board *board) {
     uint32_t slots = 0;
-    for (uint32_t i = 0; i < board->device_count; i++) slots += board->device[i].said->slots;
+    for (uint32_t i = 0; i < board->device_count; i++) slots += board->device[i].reported->slots;
     return slots;
 }
 
 kiln_tracker_device *kiln_tracker_board_device(const kiln_tracker_board *board, uint32_t slot) {
     for (uint32_t i = 0; i < board->device_count; i++)
-        if (slot - board->device[i].first_slot < board->device[i].said->slots)
+        if (slot - board->device[i].first_slot < board->device[i].reported->slots)
             return &board->device[i];
     return NULL;
 }
@@ -138,7 +138,8 @@ void kiln_tracker_board_release(kiln_tracker_board *board, uint64_t lease) {
     }
 }
 
-void kiln_tracker_board_learn_pace(kiln_tracker_board *board, uint64_t held_ns, uint32_t trials) {
+void kiln_tracker_board_learn_trial_time(kiln_tracker_board *board, uint64_t held_ns,
+                                         uint32_t trials) {
     if (trials == 0 || held_ns == 0) return;
     double trial_ns = (double)held_ns / trials;
     board->trial_ns = board->trial_ns > 0 ? (board->trial_ns + trial_ns) / 2 : trial_ns;
@@ -173,17 +174,17 @@ static bool is_available(const kiln_tracker_board *board) {
 
 static void refresh_device(kiln_tracker *t, kiln_tracker_device *device, bool available) {
     const uint64_t *slot = &device->board->slot[device->first_slot];
-    device->said->busy = 0;
-    for (uint32_t i = 0; i < device->said->slots; i++) device->said->busy += slot[i] != 0;
+    device->reported->busy = 0;
+    for (uint32_t i = 0; i < device->reported->slots; i++) device->reported->busy += slot[i] != 0;
     if (!available && device->reserved) kiln_tracker_device_unreserve(device);
-    bool has_room = available && device->said->busy < device->said->slots;
+    bool has_room = available && device->reported->busy < device->reported->slots;
     bool idle = has_room && !device->reserved;
     if (device->idle_at && !idle) leave_idle(t, device);
     if (!device->idle_at && idle) {
         kiln_vec_push(&t->boards.idle, device);
         device->idle_at = t->boards.idle.count;
     }
-    if (device->offered || !has_room || (device->reserved && device->said->busy > 0)) return;
+    if (device->offered || !has_room || (device->reserved && device->reported->busy > 0)) return;
     device->offered = true;
     kiln_vec_push(&t->boards.offered, device);
 }
@@ -193,7 +194,7 @@ void kiln_tracker_require_fences(kiln_tracker *t, uint32_t fences) { t->boards.f
 void kiln_tracker_board_refresh(kiln_tracker *t, kiln_tracker_board *board) {
     board->changed = kiln_tracker_next_change(t);
     bool available = is_available(board);
-    if (available != board->available) kiln_tracker_wants_count(t, board, available);
+    if (available != board->available) kiln_tracker_requirements_count(t, board, available);
     board->available = available;
     for (uint32_t i = 0; i < board->device_count; i++)
         refresh_device(t, &board->device[i], available);
@@ -225,24 +226,24 @@ static void bind_to_key(kiln_tracker_board *board, bool has_key) {
 static kiln_status make_devices(kiln_tracker_board *board) {
     const kiln_msg_board_up *up = &board->up;
     const uint32_t count = up->targets.count + 1;
-    kiln_msg_board_target *said = KILN_ARENA_ARRAY(&board->arena, kiln_msg_board_target, count);
-    said[0] = (kiln_msg_board_target){.target = up->target,
-                                      .slots = up->slots,
-                                      .device = up->device,
-                                      .memory_bytes = up->memory_bytes};
-    for (uint32_t i = 1; i < count; i++) said[i] = up->targets.item[i - 1];
+    kiln_msg_board_target *reported = KILN_ARENA_ARRAY(&board->arena, kiln_msg_board_target, count);
+    reported[0] = (kiln_msg_board_target){.target = up->target,
+                                          .slots = up->slots,
+                                          .device = up->device,
+                                          .memory_bytes = up->memory_bytes};
+    for (uint32_t i = 1; i < count; i++) reported[i] = up->targets.item[i - 1];
     board->device = kiln_alloc(count * sizeof *board->device);
     board->device_count = count;
     uint32_t slots = 0;
     for (uint32_t i = 0; i < count; i++) {
         kiln_tracker_device *device = &board->device[i];
         device->board = board;
-        device->said = &said[i];
+        device->reported = &reported[i];
         device->first_slot = slots;
-        slots += said[i].slots;
-        if (said[i].slots == 0)
+        slots += reported[i].slots;
+        if (reported[i].slots == 0)
             return KILN_ERROR(INVALID_ARGUMENT, "a board has at least one slot for each target");
-        kiln_status st = kiln_target_parse(said[i].target, &board->arena, &device->target);
+        kiln_status st = kiln_target_parse(reported[i].target, &board->arena, &device->target);
         if (st) return st;
     }
     if (slots > KILN_TRACKER_SLOTS_MAX)
@@ -451,25 +452,26 @@ kiln_status kiln_tracker_board_restore(kiln_tracker *t, const kiln_tracker_row *
 /* ---- Invariants ---- */
 
 static void check_device(const kiln_tracker *t, const kiln_tracker_device *device) {
-    const bool has_room = device->board->available && device->said->busy < device->said->slots;
+    const bool has_room =
+        device->board->available && device->reported->busy < device->reported->slots;
     KILN_CHECK((device->idle_at != 0) == (has_room && !device->reserved));
     KILN_CHECK(!device->idle_at || t->boards.idle.data[device->idle_at - 1] == device);
     KILN_CHECK(!device->reserved || device->reserved->device == device);
     KILN_CHECK(!device->reserved || device->board->available);
 }
 
-static void check_want(const kiln_tracker *t, kiln_tracker_want *want) {
+static void check_requirement(const kiln_tracker *t, kiln_tracker_requirement *required) {
     uint32_t devices = 0, slots = 0;
-    KILN_CHECK(want->users > 0);
+    KILN_CHECK(required->users > 0);
     for (uint32_t i = 0; i < t->boards.all.count; i++) {
         const kiln_tracker_board *board = t->boards.all.data[i];
         for (uint32_t d = 0; board->available && d < board->device_count; d++) {
-            if (!kiln_tracker_want_fits(want, &board->device[d])) continue;
+            if (!kiln_tracker_requirement_fits(required, &board->device[d])) continue;
             devices++;
-            slots += board->device[d].said->slots;
+            slots += board->device[d].reported->slots;
         }
     }
-    KILN_CHECK(want->devices == devices && want->slots == slots);
+    KILN_CHECK(required->devices == devices && required->slots == slots);
 }
 
 void kiln_tracker_boards_check(const kiln_tracker *t) {
@@ -490,6 +492,6 @@ void kiln_tracker_boards_check(const kiln_tracker *t) {
         }
     }
     KILN_CHECK(idle == t->boards.idle.count);
-    for (uint32_t i = 0; i < t->boards.wants.count; i++)
-        if (t->boards.wants.data[i]) check_want(t, t->boards.wants.data[i]);
+    for (uint32_t i = 0; i < t->boards.requirements.count; i++)
+        if (t->boards.requirements.data[i]) check_requirement(t, t->boards.requirements.data[i]);
 }

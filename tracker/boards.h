@@ -12,8 +12,8 @@
 
 /* What jobs and requests require of a device. Those that require the same share one entry, and each
  * device remembers of each whether it meets that. */
-typedef struct kiln_tracker_want {
-    uint32_t number; /* its place in kiln_tracker_boards.wants */
+typedef struct kiln_tracker_requirement {
+    uint32_t number; /* its place in kiln_tracker_boards.requirements */
     uint32_t users;  /* jobs and requests */
     kiln_arena arena;
     char *text; /* of all that follows: its identity */
@@ -23,7 +23,7 @@ typedef struct kiln_tracker_want {
     kiln_target target;
     bool exclusive;
     uint32_t devices, slots; /* that fit and may be leased now, free or not */
-} kiln_tracker_want;
+} kiln_tracker_requirement;
 
 /* What happens to boards, and its name for people. */
 #define KILN_TRACKER_PAST_MAX 8u /* events of a board that are remembered */
@@ -61,14 +61,14 @@ typedef struct kiln_tracker_reservation {
  * that a CPU and a GPU of one board are measured on at once. */
 typedef struct kiln_tracker_device {
     struct kiln_tracker_board *board;
-    kiln_msg_board_target *said; /* as its board says, and `busy`; in the board's arena */
+    kiln_msg_board_target *reported; /* as its board says, and `busy`; in the board's arena */
     kiln_target target;
-    uint32_t first_slot; /* its said->slots slots of the board begin here; said->busy: of these,
-                            under lease, as of the last refresh */
+    uint32_t first_slot; /* its reported->slots slots of the board begin here; reported->busy: of
+                            these, under lease, as of the last refresh */
     bool offered;        /* it is in kiln_tracker_boards.offered */
     uint32_t idle_at;    /* its place in kiln_tracker_boards.idle + 1; 0: not there */
     kiln_tracker_reservation *reserved; /* gets all slots when the last one is free; NULL: nobody */
-    KILN_VEC(uint8_t) fits;             /* by want: unknown, yes, no */
+    KILN_VEC(uint8_t) fits;             /* by requirement: unknown, yes, no */
 } kiln_tracker_device;
 
 /* An order that waits for the disk, and its giver for that. Written by board_service.c. */
@@ -106,7 +106,8 @@ typedef struct kiln_tracker_board {
     uint64_t slot[KILN_TRACKER_SLOTS_MAX]; /* lease, 0: free */
     uint32_t busy;                         /* slots that are not free, of all targets */
     uint32_t lacking; /* fences that the tracker requires and its BOARD_UP did not tell of */
-    bool available;   /* here, well, in service: its devices count in the wants that they fit */
+    bool available; /* here, well, in service: its devices count in the requirements that they meet
+                     */
     kiln_tracker_past past[KILN_TRACKER_PAST_MAX]; /* oldest first */
     uint32_t past_count;
     bool unkept;      /* it is in kiln_tracker_boards.unkept */
@@ -130,8 +131,8 @@ typedef struct kiln_tracker_boards {
     KILN_VEC(kiln_tracker_device *) idle;    /* available, with a free slot that nobody reserved */
     KILN_VEC(kiln_tracker_device *) offered; /* something got free there: requests are looked at */
     KILN_VEC(kiln_tracker_board *) unkept;   /* with events that are not on disk */
-    KILN_VEC(kiln_tracker_want *) wants;     /* NULL: a free place */
-    kiln_map want_of_text;
+    KILN_VEC(kiln_tracker_requirement *) requirements; /* NULL: a free place */
+    kiln_map requirement_of_text;
     KILN_VEC(kiln_tracker_figures) figures;
     uint32_t fences;         /* a bit per kiln_fence that boards must have */
     uint64_t forget_lost_ns; /* boards that are lost for so long; 0: never */
@@ -146,7 +147,8 @@ bool kiln_tracker_board_shares_device(const kiln_tracker_board *board, uint32_t 
 void kiln_tracker_board_hold(kiln_tracker_board *board, uint64_t lease, uint32_t slot, bool whole);
 void kiln_tracker_board_release(kiln_tracker_board *board, uint64_t lease);
 /* How long trials take on the board, from a lease that held it so long. */
-void kiln_tracker_board_learn_pace(kiln_tracker_board *board, uint64_t held_ns, uint32_t trials);
+void kiln_tracker_board_learn_trial_time(kiln_tracker_board *board, uint64_t held_ns,
+                                         uint32_t trials);
 /* Keeps the device free for the request; or for nobody any more. */
 void kiln_tracker_device_reserve(kiln_tracker_device *device,
                                  kiln_tracker_reservation *reservation);
@@ -195,17 +197,19 @@ void kiln_tracker_offer_idle(kiln_tracker *t);
 
 /* requirements.c */
 /* The entry for these wishes, with one more user. */
-KILN_MUST_USE kiln_status kiln_tracker_want_get(kiln_tracker *t, kiln_str target, kiln_str key,
-                                                const kiln_msg_label *label, uint32_t label_count,
-                                                bool exclusive, kiln_tracker_want **out_want);
-void kiln_tracker_want_unref(kiln_tracker *t, kiln_tracker_want *want);
+KILN_MUST_USE kiln_status kiln_tracker_requirement_get(kiln_tracker *t, kiln_str target,
+                                                       kiln_str key, const kiln_msg_label *label,
+                                                       uint32_t label_count, bool exclusive,
+                                                       kiln_tracker_requirement **out_required);
+void kiln_tracker_requirement_unref(kiln_tracker *t, kiln_tracker_requirement *required);
 /* Whether the device, when its board is available, is what is wanted. */
-bool kiln_tracker_want_fits(kiln_tracker_want *want, kiln_tracker_device *device);
+bool kiln_tracker_requirement_fits(kiln_tracker_requirement *required, kiln_tracker_device *device);
 /* Whether nothing else may be measured on the device at the same time. */
-bool kiln_tracker_want_is_whole(const kiln_tracker_want *want, const kiln_tracker_device *device);
+bool kiln_tracker_requirement_is_whole(const kiln_tracker_requirement *required,
+                                       const kiln_tracker_device *device);
 /* The board becomes available with all its devices, or stops to be. */
-void kiln_tracker_wants_count(kiln_tracker *t, kiln_tracker_board *board, bool available);
-void kiln_tracker_wants_free(kiln_tracker *t);
+void kiln_tracker_requirements_count(kiln_tracker *t, kiln_tracker_board *board, bool available);
+void kiln_tracker_requirements_free(kiln_tracker *t);
 
 /* board_history.c */
 /* Remembers it; on disk soon, or with the next row of the board. */

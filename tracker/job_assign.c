@@ -126,7 +126,7 @@ static void fail_unserved(kiln_tracker *t, kiln_tracker_job *job, bool tuner, bo
                                "the command (bring them up to date)"
                              : "no kiln-tuner is connected to the tracker");
     if (!tuner && !board) kiln_strbuf_text(&text, ", and ");
-    if (!board) kiln_tracker_want_describe(t, job->want, &text);
+    if (!board) kiln_tracker_requirement_describe(t, job->required, &text);
     kiln_tracker_job_stop(t, job, KILN_UNAVAILABLE, text.data);
     kiln_strbuf_deinit(&text);
 }
@@ -140,7 +140,7 @@ static void abandon(kiln_tracker *t, kiln_tracker_job *job) {
     kiln_tracker_job_stop(t, job, KILN_CANCELLED, "its client went away");
 }
 
-static void look_after(kiln_tracker *t, kiln_tracker_job *job) {
+static void update_job(kiln_tracker *t, kiln_tracker_job *job) {
     if (job->state == KILN_JOB_RUNNING) take_from_lost_tuner(t, job);
     if (job->ending_ns) {
         bool late = t->effects.now_ns - job->ending_ns >= KILN_TRACKER_WAIT_NS;
@@ -155,7 +155,7 @@ static void look_after(kiln_tracker *t, kiln_tracker_job *job) {
     kiln_tracker_peer *tuner = job->state == KILN_JOB_RUNNING || job->spec.by_client
                                    ? kiln_tracker_job_worker(t, job)
                                    : least_loaded_tuner(t, job);
-    bool board = job->want->devices > 0;
+    bool board = job->required->devices > 0;
     if (tuner && board) {
         job->unserved_ns = 0;
         if (job->state == KILN_JOB_WAITING && has_room(job, tuner)) assign(t, job, tuner);
@@ -172,6 +172,6 @@ void kiln_tracker_jobs_tick(kiln_tracker *t) {
     kiln_thread_walks(t->jobs.all.count);
     for (uint32_t i = 0; i < t->jobs.all.count; i++) {
         kiln_tracker_job *job = t->jobs.all.data[i];
-        if (kiln_tracker_job_is_open(job) && !job->persist) look_after(t, job);
+        if (kiln_tracker_job_is_open(job) && !job->persist) update_job(t, job);
     }
 }

@@ -7,7 +7,7 @@
 #include "tracker/state.h"
 
 static void leave(kiln_tracker *t, kiln_tracker_job *job) {
-    if (!job->want) return;
+    if (!job->required) return;
     kiln_tracker_job_unassign(t, job);
     kiln_tracker_leases_end_of_job(t, job);
     kiln_tracker_job_leave(t, job);
@@ -116,11 +116,11 @@ void kiln_tracker_job_stop(kiln_tracker *t, kiln_tracker_job *job, kiln_code cod
 
 /* Says at once what there is for the job and how long it may take. What nobody ever saw is not
  * waited for. */
-static void welcome(kiln_tracker *t, kiln_tracker_job *job) {
+static void answer_opened(kiln_tracker *t, kiln_tracker_job *job) {
     kiln_strbuf text = {0};
     kiln_strbuf_text(&text, "opened; ");
     bool named = job->spec.key.size || job->spec.labels.count;
-    bool seen = kiln_tracker_want_describe(t, job->want, &text);
+    bool seen = kiln_tracker_requirement_describe(t, job->required, &text);
     kiln_tracker_log(t, &(kiln_tracker_note){.what = KILN_TRACKER_JOB_OPENED,
                                              .job = kiln_str_from(job->id),
                                              .text = job->spec.model_name});
@@ -170,7 +170,7 @@ void kiln_tracker_job_persisted(kiln_tracker *t, uint64_t persist, const char *f
             remove_job(t, job);
             return;
         }
-        welcome(t, job);
+        answer_opened(t, job);
         return;
     }
     /* An end that could not be written is known until the next restart, and then found again: its
@@ -205,8 +205,8 @@ static bool same_spec(const kiln_msg_job_spec *spec, const kiln_msg_job_spec *as
 }
 
 /* One command follows a job: another that did so until now need not wait for it any more. */
-static void dismiss(kiln_tracker *t, const kiln_tracker_job *job,
-                    const kiln_tracker_peer *newcomer) {
+static void detach_older(kiln_tracker *t, const kiln_tracker_job *job,
+                         const kiln_tracker_peer *newcomer) {
     static const char text[] = "another command follows this job now, and it goes on";
     const kiln_tracker_peer *older = job->client;
     const bool open = kiln_tracker_job_is_open(job);
@@ -231,7 +231,7 @@ static void attach(kiln_tracker *t, kiln_tracker_job *job, kiln_tracker_peer *cl
                                 "job %s exists and asks for something else", job->id);
         return;
     }
-    dismiss(t, job, client);
+    detach_older(t, job, client);
     job->client = client;
     job->client_stream = message->stream;
     kiln_tracker_set_text(job->opener, kiln_str_from(client->boot));

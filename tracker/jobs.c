@@ -80,8 +80,8 @@ static uint32_t weight_of(const kiln_tracker_project *project, const kiln_tracke
 
 kiln_status kiln_tracker_job_enter(kiln_tracker *t, kiln_tracker_job *job) {
     const kiln_msg_job_spec *spec = &job->spec;
-    kiln_status st = kiln_tracker_want_get(t, spec->target, spec->key, spec->labels.item,
-                                           spec->labels.count, false, &job->want);
+    kiln_status st = kiln_tracker_requirement_get(t, spec->target, spec->key, spec->labels.item,
+                                                  spec->labels.count, false, &job->required);
     if (st) return st;
     const uint32_t weight = weight_of(kiln_tracker_project_find(t, spec->project), job);
     job->project = kiln_tracker_project_join(t, spec->project, weight);
@@ -106,8 +106,8 @@ void kiln_tracker_job_leave(kiln_tracker *t, kiln_tracker_job *job) {
         kiln_tracker_jobs_weigh(t, project);
         kiln_tracker_project_forget(t, project);
     }
-    kiln_tracker_want_unref(t, job->want);
-    job->want = NULL;
+    kiln_tracker_requirement_unref(t, job->required);
+    job->required = NULL;
     t->jobs.open--;
 }
 
@@ -300,7 +300,7 @@ void kiln_tracker_jobs_check(const kiln_tracker *t) {
         uint64_t value = 0;
         KILN_CHECK(kiln_map_find(&t->jobs.of_id, kiln_str_from(job->id), &value));
         KILN_CHECK(value == (uintptr_t)job);
-        KILN_CHECK(kiln_tracker_job_is_open(job) == (job->want != NULL));
+        KILN_CHECK(kiln_tracker_job_is_open(job) == (job->required != NULL));
         KILN_CHECK(kiln_tracker_job_is_open(job) == (job->project != NULL));
         open += kiln_tracker_job_is_open(job);
         unkept += (job->persist != 0) + (job->assigning != 0);

@@ -19,8 +19,8 @@ typedef struct kiln_tracker_job {
     kiln_tracker_text owner; /* the person that opened it; empty: nobody that was known */
     kiln_arena arena;        /* of spec and tasks */
     kiln_msg_job_spec spec;  /* `project` is never empty, `user` is the owner where there is one */
-    kiln_tracker_want *want; /* while it is open */
-    kiln_tracker_project *project; /* while it is open */
+    kiln_tracker_requirement *required; /* while it is open */
+    kiln_tracker_project *project;      /* while it is open */
     kiln_job_state state;
     uint32_t leases; /* held for it */
     kiln_tracker_job_queue queue;

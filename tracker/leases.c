@@ -31,7 +31,7 @@ kiln_tracker_lease *kiln_tracker_lease_find(kiln_tracker *t, uint64_t number) {
 
 static uint32_t slots_of(const kiln_tracker_lease *lease) {
     const kiln_tracker_device *device = kiln_tracker_board_device(lease->board, lease->slot);
-    return lease->whole && device ? device->said->slots : 1;
+    return lease->whole && device ? device->reported->slots : 1;
 }
 
 static void add_lease(kiln_tracker *t, kiln_tracker_lease *lease) {
@@ -57,7 +57,7 @@ static void add_lease(kiln_tracker *t, kiln_tracker_lease *lease) {
 /* So many trials that the board changes hands often enough while others wait for one like it. */
 static uint32_t count_of_trials(const kiln_tracker *t, const kiln_tracker_board *board,
                                 const kiln_tracker_request *request) {
-    uint32_t wanted = request->want.trials;
+    uint32_t wanted = request->asked.trials;
     if (t->queue.count <= 1 || board->trial_ns <= 0) return wanted;
     double fair = KILN_TRACKER_SLICE_NS / board->trial_ns;
     return fair < 1 ? 1 : fair < wanted ? (uint32_t)fair : wanted;
@@ -80,7 +80,7 @@ static void remove_lease(kiln_tracker *t, kiln_tracker_lease *lease) {
     claim(t, lease);
     /* How long a module runs says nothing of the next trial. */
     if (!lease->job || !lease->job->spec.by_client)
-        kiln_tracker_board_learn_pace(lease->board, held_ns, lease->trial.count);
+        kiln_tracker_board_learn_trial_time(lease->board, held_ns, lease->trial.count);
     if (lease->job) {
         kiln_tracker_project *project = lease->job->project;
         kiln_tracker_job_remove_lease(t, lease->job);
@@ -274,16 +274,16 @@ static kiln_str label_of(const kiln_msg_board_up *up, const char *key) {
 static void send_grant(kiln_tracker *t, const kiln_tracker_lease *lease, uint32_t trials) {
     const kiln_msg_board_up *up = &lease->board->up;
     const kiln_tracker_device *device = kiln_tracker_board_device(lease->board, lease->slot);
-    const kiln_msg_board_target *said = device ? device->said : &(kiln_msg_board_target){0};
+    const kiln_msg_board_target *reported = device ? device->reported : &(kiln_msg_board_target){0};
     kiln_message grant = {
         .type = KILN_MSG_LEASE_GRANT,
         .lease_grant = {.request = lease->request,
                         .lease = lease->lease,
                         .board = kiln_str_from(lease->board->node),
                         .key = up->key,
-                        .target = said->target,
-                        .device = said->device,
-                        .firmware = said->firmware.size ? said->firmware : up->firmware,
+                        .target = reported->target,
+                        .device = reported->device,
+                        .firmware = reported->firmware.size ? reported->firmware : up->firmware,
                         .builds = label_of(up, KILN_LABEL_BUILDS),
                         .fences = up->fences,
                         .proven = kiln_str_from(lease->board->proven),
@@ -318,12 +318,12 @@ void kiln_tracker_lease_grant(kiln_tracker *t, kiln_tracker_device *device, uint
     kiln_tracker_row row[2];
     uint32_t row_count = 0;
     number(t, lease, row, &row_count);
-    lease->request = request->want.request;
+    lease->request = request->asked.request;
     lease->board = device->board;
     lease->slot = slot;
-    lease->whole = kiln_tracker_want_is_whole(request->fit, device);
+    lease->whole = kiln_tracker_requirement_is_whole(request->required, device);
     lease->trials = count_of_trials(t, device->board, request);
-    lease->ttl_ms = request->want.ttl_ms;
+    lease->ttl_ms = request->asked.ttl_ms;
     lease->granted_ns = t->effects.now_ns;
     lease->expires_ns = t->effects.now_ns + lease->ttl_ms * UINT64_C(1000000);
     lease->job = request->job;
@@ -377,8 +377,8 @@ bool kiln_tracker_lease_persisted(kiln_tracker *t, uint64_t persist, const char 
 
 /* Of leases that share a slot the newest holds: the removal of the others could not be written
  * before it was granted. False when the one of `row` is an older one. */
-static bool make_way(kiln_tracker *t, const kiln_tracker_board *board,
-                     const kiln_tracker_row *row) {
+static bool remove_older(kiln_tracker *t, const kiln_tracker_board *board,
+                         const kiln_tracker_row *row) {
     for (uint32_t i = 0; i < KILN_TRACKER_SLOTS_MAX; i++) {
         if (i != row->slot &&
             !(row->whole && kiln_tracker_board_shares_device(board, row->slot, i)))
@@ -402,7 +402,7 @@ kiln_status kiln_tracker_lease_restore(kiln_tracker *t, const kiln_tracker_row *
         return KILN_ERROR(DATA_LOSS, "stored lease %.*s of board %.*s makes no sense",
                           KILN_STR_ARG(row->id), KILN_STR_ARG(row->board));
     t->leases.epoch = KILN_MAX(t->leases.epoch, row->epoch);
-    if (!make_way(t, board, row)) return KILN_OK;
+    if (!remove_older(t, board, row)) return KILN_OK;
     kiln_tracker_job *job = kiln_tracker_job_find(t, row->job);
     kiln_tracker_lease *lease = kiln_alloc(sizeof *lease);
     lease->lease = row->epoch;

@@ -94,9 +94,9 @@ static void print_value(double value, kiln_strbuf *out) {
 }
 
 /* The device lists: slots of each target, of boards that have several. */
-#define DEVICE_METRICS(X)                                                \
-    X(slots, "gauge", "slots that a target of a board has", said->slots) \
-    X(busy, "gauge", "of these, slots that are leased", said->busy)
+#define DEVICE_METRICS(X)                                                    \
+    X(slots, "gauge", "slots that a target of a board has", reported->slots) \
+    X(busy, "gauge", "of these, slots that are leased", reported->busy)
 
 /* X(name, kind, doc, value of project `p`) */
 #define PROJECT_METRICS(X)                                                              \
@@ -232,11 +232,11 @@ static void list_project(kiln_tracker_page *page) {
 
 static void list_devices(kiln_tracker_page *page, const kiln_tracker_board *b) {
     for (uint32_t d = 0; b->device_count > 1 && d < b->device_count; d++) {
-        const kiln_msg_board_target *said = b->device[d].said;
+        const kiln_msg_board_target *reported = b->device[d].reported;
         kiln_strbuf_reset(&page->label);
         print_label(&page->label, "node", kiln_str_from(b->node));
         kiln_strbuf_char(&page->label, ',');
-        print_label(&page->label, "target", said->target);
+        print_label(&page->label, "target", reported->target);
         kiln_strbuf_text(&page->label, "} ");
 #define X(name, kind, doc, value)                                                     \
     print_sample(&page->list[LIST_TARGET_##name], KILN_STR("kiln_target_" #name "{"), \

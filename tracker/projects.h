@@ -129,7 +129,7 @@ void kiln_tracker_project_watch_time(kiln_tracker *t, const kiln_tracker_project
 /* Less is first: time of slots that it had or is about to have, over its weight. */
 double kiln_tracker_project_claim(const kiln_tracker *t, const kiln_tracker_project *project);
 /* Its first request comes into the queue. */
-void kiln_tracker_project_wakes(kiln_tracker *t, kiln_tracker_project *project);
+void kiln_tracker_project_starts_waiting(kiln_tracker *t, kiln_tracker_project *project);
 void kiln_tracker_project_granted(kiln_tracker *t, kiln_tracker_project *project, uint32_t slots);
 /* `held_ns`: time of slots. */
 void kiln_tracker_project_ended(kiln_tracker *t, kiln_tracker_project *project, uint32_t slots,

@@ -11,7 +11,7 @@ static void answer_boards(kiln_tracker *t, const kiln_tracker_peer *reader,
         const kiln_tracker_board *board = t->boards.all.data[i];
         if (!board->known) continue;
         bool one = query->topic == KILN_TOPIC_BOARD;
-        if (one && !kiln_tracker_is_asked(query->id, kiln_str_from(board->node), board->up.key))
+        if (one && !kiln_tracker_is_named(query->id, kiln_str_from(board->node), board->up.key))
             continue;
         uint32_t index = answer->total++;
         if (index < query->offset || index - query->offset >= KILN_MESSAGES_PAGE) continue;

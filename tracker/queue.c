@@ -29,12 +29,12 @@ static void free_request(kiln_tracker_request *request) {
 
 void kiln_tracker_request_add(kiln_tracker *t, const kiln_tracker_peer *tuner,
                               const kiln_message *message, kiln_tracker_job *job,
-                              kiln_tracker_want *want) {
+                              kiln_tracker_requirement *required) {
     kiln_tracker_request_key key;
     kiln_tracker_request *request = kiln_alloc(sizeof *request);
     kiln_arena_init(&request->arena, 512);
-    request->want = kiln_message_copy(message, &request->arena).lease_req;
-    request->fit = want;
+    request->asked = kiln_message_copy(message, &request->arena).lease_req;
+    request->required = required;
     request->job = job;
     request->order = ++t->queue.last_order;
     request->since_ns = t->effects.now_ns;
@@ -42,12 +42,13 @@ void kiln_tracker_request_add(kiln_tracker *t, const kiln_tracker_peer *tuner,
     kiln_tracker_set_text(request->tuner, kiln_str_from(tuner->boot));
     kiln_tracker_set_text(request->node, kiln_str_from(tuner->node));
     kiln_map_put(&t->queue.of_key,
-                 kiln_tracker_request_name(&key, request->tuner, request->want.request),
+                 kiln_tracker_request_name(&key, request->tuner, request->asked.request),
                  (uintptr_t)request);
     t->queue.count++;
     job->project->queue.count++;
     if (job->queue.requests.count == 0) {
-        if (job->project->queue.jobs.count == 0) kiln_tracker_project_wakes(t, job->project);
+        if (job->project->queue.jobs.count == 0)
+            kiln_tracker_project_starts_waiting(t, job->project);
         kiln_vec_push(&job->project->queue.jobs, job);
     }
     kiln_vec_push(&job->queue.requests, request);
@@ -60,14 +61,14 @@ void kiln_tracker_request_remove(kiln_tracker *t, kiln_tracker_request *request)
     kiln_tracker_job *job = request->job;
     kiln_tracker_device *reserved = request->reservation.device;
     kiln_map_remove(&t->queue.of_key,
-                    kiln_tracker_request_name(&key, request->tuner, request->want.request));
+                    kiln_tracker_request_name(&key, request->tuner, request->asked.request));
     t->queue.count--;
     job->project->queue.count--;
     kiln_tracker_remove(&job->queue.requests, request);
     if (job->queue.requests.count == 0) kiln_tracker_remove(&job->project->queue.jobs, job);
     if (job->project->queue.jobs.count == 0) kiln_vec_deinit(&job->project->queue.jobs);
     if (request->fresh) kiln_tracker_remove(&t->queue.fresh, request);
-    kiln_tracker_want_unref(t, request->fit);
+    kiln_tracker_requirement_unref(t, request->required);
     if (reserved) kiln_tracker_device_unreserve(reserved);
     free_request(request);
     if (reserved) kiln_tracker_board_refresh(t, reserved->board);

@@ -6,8 +6,8 @@
 
 typedef struct kiln_tracker_request {
     kiln_arena arena;
-    kiln_msg_lease_req want; /* as it came */
-    kiln_tracker_want *fit;
+    kiln_msg_lease_req asked; /* as it came */
+    kiln_tracker_requirement *required;
     struct kiln_tracker_job *job;
     uint64_t order, since_ns;             /* of arrival */
     kiln_tracker_text tuner, node;        /* of the tuner: its run and itself */
@@ -32,7 +32,7 @@ void kiln_tracker_queue_init(kiln_tracker *t);
 /* Takes over one use of `want`. */
 void kiln_tracker_request_add(kiln_tracker *t, const kiln_tracker_peer *tuner,
                               const kiln_message *message, kiln_tracker_job *job,
-                              kiln_tracker_want *want);
+                              kiln_tracker_requirement *required);
 /* Exchanges two requests of a job, by their places, in the order of waiting. */
 void kiln_tracker_requests_trade_places(kiln_tracker_job *job, uint32_t a, uint32_t b);
 /* The next request that no idle board was offered to; NULL: that was all. */

@@ -15,7 +15,7 @@ static void tell_jobs(kiln_tracker *t, const kiln_tracker_project *project, cons
             kiln_tracker_job_tell(t, t->jobs.all.data[i], t->jobs.all.data[i]->client, 0, text);
 }
 
-static void look_at_time(kiln_tracker *t, kiln_tracker_project *project) {
+static void update_time(kiln_tracker *t, kiln_tracker_project *project) {
     const bool used_up = kiln_tracker_project_is_used_up(t, project),
                was_used_up = project->is_used_up;
     kiln_tracker_project_set_used_up(project, used_up);
@@ -38,7 +38,7 @@ static void look_at_time(kiln_tracker *t, kiln_tracker_project *project) {
 void kiln_tracker_quotas_tick(kiln_tracker *t) {
     for (uint32_t i = t->projects.all.count; i-- > 0;) {
         kiln_tracker_project *project = t->projects.all.data[i];
-        look_at_time(t, project);
+        update_time(t, project);
         if (!project->is_made) kiln_tracker_project_forget(t, project); /* its day may be over */
     }
 }
@@ -129,8 +129,8 @@ kiln_status kiln_tracker_quota_of_watchers(kiln_tracker *t, const kiln_tracker_p
     return KILN_OK;
 }
 
-kiln_status kiln_tracker_quota_of_askers(kiln_tracker *t, uint32_t count) {
-    if (count < KILN_TRACKER_ASKERS_OF_PERSON_MAX) return KILN_OK;
+kiln_status kiln_tracker_quota_of_board_requests(kiln_tracker *t, uint32_t count) {
+    if (count < KILN_TRACKER_BOARD_REQUESTS_OF_PERSON_MAX) return KILN_OK;
     return over(t, NULL,
                 KILN_ERROR(RESOURCE_EXHAUSTED, "%u of this person's are under way already", count));
 }

@@ -6,7 +6,7 @@
 
 #define KILN_TRACKER_WATCHERS_OF_PERSON_MAX 64u
 #define KILN_TRACKER_WATCHERS_OF_PROJECT_MAX 128u /* of single jobs */
-#define KILN_TRACKER_ASKERS_OF_PERSON_MAX 64u
+#define KILN_TRACKER_BOARD_REQUESTS_OF_PERSON_MAX 64u
 #define KILN_TRACKER_JOBS_OF_PERSON_MAX 1024u /* open ones */
 #define KILN_TRACKER_JOBS_OF_PROJECT_MAX 3072u
 #define KILN_TRACKER_REQUESTS_OF_PROJECT_MAX 3072u /* in the queue */
@@ -31,7 +31,7 @@ KILN_MUST_USE kiln_status kiln_tracker_quota_of_requests(kiln_tracker *t,
                                                          const kiln_tracker_peer *peer,
                                                          kiln_tracker_project *project);
 /* Of people who ask boards: as many as `count` of this person are there already. */
-KILN_MUST_USE kiln_status kiln_tracker_quota_of_askers(kiln_tracker *t, uint32_t count);
+KILN_MUST_USE kiln_status kiln_tracker_quota_of_board_requests(kiln_tracker *t, uint32_t count);
 /* Whether what both hold counts together. */
 bool kiln_tracker_is_same_person(const kiln_tracker_peer *a, const kiln_tracker_peer *b);
 /* Ends leases of projects whose time of the day is used up; lets those go on that may again. */

@@ -112,7 +112,8 @@ static void refuse(kiln_tracker *t, const kiln_tracker_peer *board, uint64_t lea
 
 /* An answer that nobody asked for: the lease holds, so the board is told to forget the trial only.
  */
-static void swallow(kiln_tracker *t, const kiln_tracker_peer *board, const kiln_message *message) {
+static void drop_unasked(kiln_tracker *t, const kiln_tracker_peer *board,
+                         const kiln_message *message) {
     const kiln_msg_trial_result *result = &message->trial_result;
     kiln_message ack = {
         .type = KILN_MSG_TRIAL_ACK,
@@ -133,7 +134,7 @@ void kiln_tracker_trial_up(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_
                                   ? count_trial(lease, trial)
                                   : find_sent(lease, kiln_hash64(trial.data, trial.size, 0));
     if (!sent) {
-        swallow(t, peer, message);
+        drop_unasked(t, peer, message);
         return;
     }
     /* A holder that is away gets it when the board sends it again. */

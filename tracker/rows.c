@@ -40,7 +40,7 @@ kiln_msg_board_row kiln_tracker_board_row(kiln_tracker *t, const kiln_tracker_bo
         .state = kiln_str_from(state_of(board)),
         .device = board->up.device,
         .slots = board->up.slots,
-        .busy = board->device[0].said->busy,
+        .busy = board->device[0].reported->busy,
         .trials = board->results,
         .memory_bytes = board->up.memory_bytes,
         .env = board->env,
@@ -55,7 +55,7 @@ kiln_msg_board_row kiln_tracker_board_row(kiln_tracker *t, const kiln_tracker_bo
     row.labels.count = board->up.labels.count;
     row.missing = board->up.missing;
     row.figures = kiln_tracker_figures_of(t, board);
-    row.targets.item = &board->device[0].said[1];
+    row.targets.item = &board->device[0].reported[1];
     row.targets.count = board->device_count - 1;
     if (board->sick || board->lacking || board->service != KILN_BOARD_IN_SERVICE)
         row.text = kiln_str_from(board->text);
@@ -130,7 +130,7 @@ kiln_msg_job_row kiln_tracker_long_job_row(kiln_tracker *t, const kiln_tracker_j
     return row;
 }
 
-bool kiln_tracker_is_asked(kiln_str wanted, kiln_str identity, kiln_str name) {
+bool kiln_tracker_is_named(kiln_str wanted, kiln_str identity, kiln_str name) {
     return kiln_str_equal(wanted, identity) || (name.size && kiln_str_equal(wanted, name));
 }
 

@@ -18,7 +18,7 @@ kiln_msg_job_row kiln_tracker_job_row(const kiln_tracker *t, const kiln_tracker_
 kiln_msg_job_row kiln_tracker_long_job_row(kiln_tracker *t, const kiln_tracker_job *job,
                                            kiln_sign_public trusted[KILN_MESSAGES_TRUSTED]);
 /* Whether a row is the one asked for, by its identity or its name. */
-bool kiln_tracker_is_asked(kiln_str wanted, kiln_str identity, kiln_str name);
+bool kiln_tracker_is_named(kiln_str wanted, kiln_str identity, kiln_str name);
 /* ANSWER with this board's row. */
 void kiln_tracker_answer_board(kiln_tracker *t, const kiln_tracker_peer *client, uint32_t stream,
                                const kiln_tracker_board *board);

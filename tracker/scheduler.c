@@ -10,17 +10,20 @@
 
 /* Whether all of the device is wanted and not all of it is free. */
 static bool must_wait(const kiln_tracker_device *device, const kiln_tracker_request *request) {
-    return device->said->busy > 0 && kiln_tracker_want_is_whole(request->fit, device);
+    return device->reported->busy > 0 &&
+           kiln_tracker_requirement_is_whole(request->required, device);
 }
 
 /* A request for a whole device waits for one device only, which is kept free for it. */
 static bool may_have(const kiln_tracker *t, const kiln_tracker_device *device,
                      const kiln_tracker_request *request) {
-    if (!kiln_tracker_project_may_hold(
-            t, request->job->project,
-            kiln_tracker_want_is_whole(request->fit, device) ? device->said->slots : 1))
+    if (!kiln_tracker_project_may_hold(t, request->job->project,
+                                       kiln_tracker_requirement_is_whole(request->required, device)
+                                           ? device->reported->slots
+                                           : 1))
         return false;
-    if (!kiln_tracker_want_fits(request->fit, (kiln_tracker_device *)device)) return false;
+    if (!kiln_tracker_requirement_fits(request->required, (kiln_tracker_device *)device))
+        return false;
     return !must_wait(device, request) || !request->reservation.device ||
            request->reservation.device == device;
 }
@@ -43,7 +46,8 @@ static kiln_tracker_request *preferred(const kiln_tracker *t, kiln_tracker_reque
     while (job->queue.requests.data[at] != oldest) at++;
     for (uint32_t i = 0; i < job->queue.requests.count; i++) {
         kiln_tracker_request *request = job->queue.requests.data[i];
-        if (!kiln_str_is(request->want.board, device->board->node) || !may_have(t, device, request))
+        if (!kiln_str_is(request->asked.board, device->board->node) ||
+            !may_have(t, device, request))
             continue;
         kiln_tracker_requests_trade_places(job, at, i);
         return request;
@@ -112,12 +116,12 @@ static void give(kiln_tracker *t, kiln_tracker_device *device, kiln_tracker_requ
 }
 
 static void serve_device(kiln_tracker *t, kiln_tracker_device *device) {
-    while (device->board->available && device->said->busy < device->said->slots) {
+    while (device->board->available && device->reported->busy < device->reported->slots) {
         if (device->reserved && !may_have(t, device, device->reserved->request))
             kiln_tracker_device_unreserve(device); /* over its quota now */
         kiln_tracker_request *request =
             device->reserved ? device->reserved->request : choose(t, device);
-        if (!request || (device->reserved && device->said->busy > 0)) return;
+        if (!request || (device->reserved && device->reported->busy > 0)) return;
         give(t, device, request);
     }
 }
@@ -133,8 +137,8 @@ static kiln_tracker_device *idle_of(const kiln_tracker *t, kiln_tracker_board *b
 
 /* The board that it would like, or any; one that it need not wait for before others. */
 static void serve_request(kiln_tracker *t, kiln_tracker_request *request) {
-    kiln_tracker_board *liked = kiln_tracker_board_find(t, request->want.board);
-    kiln_tracker_device *found = liked ? idle_of(t, liked, request) : NULL;
+    kiln_tracker_board *named = kiln_tracker_board_find(t, request->asked.board);
+    kiln_tracker_device *found = named ? idle_of(t, named, request) : NULL;
     for (uint32_t i = 0; (!found || must_wait(found, request)) && i < t->boards.idle.count; i++) {
         kiln_tracker_device *device = t->boards.idle.data[i];
         if (may_have(t, device, request) && (!found || !must_wait(device, request))) found = device;
@@ -160,14 +164,15 @@ static kiln_tracker_job *running_job_of(kiln_tracker *t, kiln_str id,
 
 /* Why the request cannot wait here; NULL. */
 static kiln_status refusal(kiln_tracker *t, const kiln_tracker_job *job,
-                           const kiln_msg_lease_req *want) {
-    if (!job) return KILN_ERROR(NOT_FOUND, "job %.*s is not this tuner's", KILN_STR_ARG(want->job));
+                           const kiln_msg_lease_req *asked) {
+    if (!job)
+        return KILN_ERROR(NOT_FOUND, "job %.*s is not this tuner's", KILN_STR_ARG(asked->job));
     if (t->queue.count >= KILN_TRACKER_REQUESTS_MAX)
         return KILN_ERROR(RESOURCE_EXHAUSTED, "the queue of lease requests is full");
     if (job->queue.requests.count >= KILN_TRACKER_REQUESTS_OF_JOB_MAX)
         return KILN_ERROR(RESOURCE_EXHAUSTED, "%u lease requests of this job wait already",
                           job->queue.requests.count);
-    if (want->trials == 0 || want->ttl_ms == 0 || want->ttl_ms > KILN_TRACKER_LEASE_TTL_MAX_MS)
+    if (asked->trials == 0 || asked->ttl_ms == 0 || asked->ttl_ms > KILN_TRACKER_LEASE_TTL_MAX_MS)
         return KILN_ERROR(INVALID_ARGUMENT,
                           "a lease needs trials, and a time to live of at most %u ms",
                           KILN_TRACKER_LEASE_TTL_MAX_MS);
@@ -175,31 +180,32 @@ static kiln_status refusal(kiln_tracker *t, const kiln_tracker_job *job,
 }
 
 /* What the job wants, and what this request wants beside it. */
-static kiln_status find_fit(kiln_tracker *t, const kiln_tracker_job *job,
-                            const kiln_msg_lease_req *want, kiln_tracker_want **out_fit) {
+static kiln_status find_requirement(kiln_tracker *t, const kiln_tracker_job *job,
+                                    const kiln_msg_lease_req *asked,
+                                    kiln_tracker_requirement **out_required) {
     kiln_msg_label label[2 * KILN_MESSAGES_LABELS];
     uint32_t count = 0;
     for (uint32_t i = 0; i < job->spec.labels.count; i++) label[count++] = job->spec.labels.item[i];
-    for (uint32_t i = 0; i < want->labels.count; i++) label[count++] = want->labels.item[i];
-    return kiln_tracker_want_get(t, want->target, job->spec.key, label, count, want->exclusive,
-                                 out_fit);
+    for (uint32_t i = 0; i < asked->labels.count; i++) label[count++] = asked->labels.item[i];
+    return kiln_tracker_requirement_get(t, asked->target, job->spec.key, label, count,
+                                        asked->exclusive, out_required);
 }
 
 void kiln_tracker_lease_req(kiln_tracker *t, kiln_tracker_peer *tuner,
                             const kiln_message *message) {
-    const kiln_msg_lease_req *want = &message->lease_req;
-    kiln_tracker_job *job = running_job_of(t, want->job, tuner);
-    if (job && (kiln_tracker_lease_repeat(t, tuner, want->request) ||
-                kiln_tracker_request_find(t, tuner->boot, want->request)))
+    const kiln_msg_lease_req *asked = &message->lease_req;
+    kiln_tracker_job *job = running_job_of(t, asked->job, tuner);
+    if (job && (kiln_tracker_lease_repeat(t, tuner, asked->request) ||
+                kiln_tracker_request_find(t, tuner->boot, asked->request)))
         return;
-    kiln_tracker_want *fit = NULL;
-    kiln_status st = refusal(t, job, want);
-    if (!st) st = find_fit(t, job, want, &fit);
+    kiln_tracker_requirement *required = NULL;
+    kiln_status st = refusal(t, job, asked);
+    if (!st) st = find_requirement(t, job, asked, &required);
     if (st) {
-        kiln_tracker_send_error(t, tuner, message->stream, kiln_status_code(st), want->job,
-                                want->request, "%s", kiln_status_text(st));
+        kiln_tracker_send_error(t, tuner, message->stream, kiln_status_code(st), asked->job,
+                                asked->request, "%s", kiln_status_text(st));
         kiln_status_free(st);
         return;
     }
-    kiln_tracker_request_add(t, tuner, message, job, fit);
+    kiln_tracker_request_add(t, tuner, message, job, required);
 }

@@ -125,7 +125,7 @@ static void give_up(kiln_tracker_shell *shell, kiln_status failure) {
 }
 
 /* Into the log, and into the trace, where what it is about has one. */
-static void note_down(kiln_tracker_shell *shell, const kiln_tracker_note *note) {
+static void write_note(kiln_tracker_shell *shell, const kiln_tracker_note *note) {
     enum { KILN_TRACE_NONE = KILN_TRACE_NAME_COUNT };
     static const struct {
         kiln_log_level level;
@@ -164,7 +164,7 @@ static void carry_out(kiln_tracker_shell *shell, const kiln_tracker_action *acti
         kiln_tracker_blob_files_pin(shell->blobs, action->row, action->row_count);
         kiln_tracker_persistence_add(shell->persistence, action);
         break;
-    case KILN_TRACKER_LOG: note_down(shell, action->note); break;
+    case KILN_TRACKER_LOG: write_note(shell, action->note); break;
     case KILN_TRACKER_DROP_BLOB: kiln_tracker_blob_files_drop(shell->blobs, &action->blob); break;
     }
 }
@@ -251,7 +251,8 @@ static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hell
 
 static void on_message(void *context, kiln_conn *conn, const kiln_message *message) {
     kiln_tracker_shell *shell = context;
-    if (kiln_audit_wants(message)) kiln_audit_act(shell->audit, kiln_conn_peer(conn), message);
+    if (kiln_audit_is_recorded(message))
+        kiln_audit_act(shell->audit, kiln_conn_peer(conn), message);
     if (message->type == KILN_MSG_BOARD_UP) kiln_fail_pass(KILN_FAIL_TRACKER_BOARD);
     if (message->type == KILN_MSG_JOB_OPEN) kiln_fail_pass(KILN_FAIL_TRACKER_OPEN);
     if (message->type == KILN_MSG_LEASE_REQ) kiln_fail_pass(KILN_FAIL_TRACKER_REQUEST);

@@ -9,7 +9,7 @@
 /* ---- Peers ---- */
 
 /* Forgets what stood and fell with the connection. The entry itself goes when CLOSED comes. */
-static void let_go(kiln_tracker *t, kiln_tracker_peer *peer, const char *why) {
+static void end_dependents(kiln_tracker *t, kiln_tracker_peer *peer, const char *why) {
     kiln_tracker_board_requests_peer_gone(t, peer);
     if (peer->board) kiln_tracker_board_lost(t, peer->board, why);
     kiln_tracker_jobs_peer_gone(t, peer);
@@ -26,7 +26,7 @@ static void replace_older(kiln_tracker *t, kiln_tracker_peer *newer) {
     if (!older) return;
     kiln_tracker_drop(t, older, KILN_ABORTED,
                       "a newer connection of the same node replaces this one");
-    let_go(t, older, "it connected again");
+    end_dependents(t, older, "it connected again");
 }
 
 /* A boot is what a peer says itself: who says that of another node, which holds leases or is here,
@@ -67,7 +67,7 @@ static void on_closed(kiln_tracker *t, uint64_t id) {
     kiln_tracker_peer *peer = kiln_tracker_peer_find(t, id);
     if (!peer) return;
     kiln_tracker_peer_closed(peer);
-    let_go(t, peer, "its connection closed");
+    end_dependents(t, peer, "its connection closed");
     kiln_tracker_peer_remove(t, peer);
 }
 
@@ -78,7 +78,7 @@ static void drop_silent_peers(kiln_tracker *t) {
         kiln_tracker_peer *peer = t->peers.all.data[i];
         if (peer->closing || t->effects.now_ns - peer->heard_ns < KILN_LINK_SILENCE_NS) continue;
         kiln_tracker_drop(t, peer, KILN_DEADLINE_EXCEEDED, "no sign of life for 6 s");
-        let_go(t, peer, "it gave no sign of life for 6 s");
+        end_dependents(t, peer, "it gave no sign of life for 6 s");
     }
 }
 

@@ -65,7 +65,7 @@ double kiln_tracker_project_claim(const kiln_tracker *t, const kiln_tracker_proj
     return project->used + project->held * expected_ns(t, project) / project->weight;
 }
 
-void kiln_tracker_project_wakes(kiln_tracker *t, kiln_tracker_project *project) {
+void kiln_tracker_project_starts_waiting(kiln_tracker *t, kiln_tracker_project *project) {
     /* Who did not ask for long gets no time for it afterwards. */
     double lease_ns = t->projects.lease_ns > 0 ? t->projects.lease_ns : FIRST_LEASE_NS;
     project->used = KILN_MAX(project->used, t->projects.shared - CREDIT_LEASES * lease_ns);

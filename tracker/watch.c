@@ -38,7 +38,7 @@ static void find_boards(const kiln_tracker *t, const kiln_tracker_watcher *w, ch
     for (uint32_t i = 0; i < t->boards.all.count; i++) {
         const kiln_tracker_board *board = t->boards.all.data[i];
         if (!board->known || board->changed <= w->seen) continue;
-        if (id.size && !kiln_tracker_is_asked(id, kiln_str_from(board->node), board->up.key))
+        if (id.size && !kiln_tracker_is_named(id, kiln_str_from(board->node), board->up.key))
             continue;
         add(rows, board->changed, board);
     }

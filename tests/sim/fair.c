@@ -22,7 +22,7 @@ static uint32_t index_of(kiln_str project) {
 
 static uint32_t slots_of(const kiln_tracker_lease *lease) {
     const kiln_tracker_device *device = kiln_tracker_board_device(lease->board, lease->slot);
-    return lease->whole && device ? device->said->slots : 1;
+    return lease->whole && device ? device->reported->slots : 1;
 }
 
 /* ---- Time that was held ---- */
@@ -123,12 +123,12 @@ static bool is_labelled(const kiln_msg_board_up *board, const kiln_msg_label *la
 /* Whether what was just given could have gone to a request that waits: keys are the same for all
  * here. */
 static bool could_have(const kiln_tracker_request *request, const kiln_tracker_lease *lease) {
-    const kiln_msg_lease_req *want = &request->want;
+    const kiln_msg_lease_req *want = &request->asked;
     for (uint32_t i = 0; i < want->labels.count; i++)
         if (!is_labelled(&lease->board->up, &want->labels.item[i])) return false;
     const kiln_tracker_device *device = kiln_tracker_board_device(lease->board, lease->slot);
-    if (!device || device->target.kind != request->fit->target.kind) return false;
-    return !want->exclusive || device->said->busy == slots_of(lease);
+    if (!device || device->target.kind != request->required->target.kind) return false;
+    return !want->exclusive || device->reported->busy == slots_of(lease);
 }
 
 static bool is_passed_over(const kiln_tracker *t, uint32_t project,

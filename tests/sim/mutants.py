@@ -98,7 +98,7 @@ MUTANTS = [
     ("priority does not count", "tracker/scheduler.c", "return priority + (t->effects.now_ns", "return 0 * priority + (t->effects.now_ns"),
     ("a job competes by the request that likes the board", "tracker/scheduler.c",
      "        if (may_have(t, device, job->queue.requests.data[i])) return job->queue.requests.data[i];\n    return NULL;",
-     "        if (kiln_str_is(job->queue.requests.data[i]->want.board, device->board->node)) return job->queue.requests.data[i];\n"
+     "        if (kiln_str_is(job->queue.requests.data[i]->asked.board, device->board->node)) return job->queue.requests.data[i];\n"
      "    return job->queue.requests.count && may_have(t, device, job->queue.requests.data[0]) ? job->queue.requests.data[0] : NULL;"),
     ("the database takes what an old leader writes", "tests/sim/database.c", "if (session != db->leader) return false;", ""),
     ("a tracker that does not lead serves", "tests/sim/tracker_node.c",

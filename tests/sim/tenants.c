@@ -81,7 +81,7 @@ uint64_t sim_wall_ns(const sim_world *world, uint64_t at_ns) {
 
 static uint32_t slots_of(const kiln_tracker_lease *lease) {
     const kiln_tracker_device *device = kiln_tracker_board_device(lease->board, lease->slot);
-    return lease->whole && device ? device->said->slots : 1;
+    return lease->whole && device ? device->reported->slots : 1;
 }
 
 static void count(const kiln_tracker *t, uint32_t project, sim_use *out) {

@@ -219,7 +219,7 @@ static void check_lease(const sim_node *node, kiln_tracker *t, const kiln_tracke
                      lease->board->node, (unsigned long long)lease->board->slot[i],
                      (unsigned long long)lease->lease);
     }
-    if (device && job && device->target.kind != job->want->target.kind)
+    if (device && job && device->target.kind != job->required->target.kind)
         sim_fail(world, "lease %llu is of a slot of another target",
                  (unsigned long long)lease->lease);
     if (job && kiln_tracker_tuner_by_node(t, job->tuner) &&
@@ -236,12 +236,13 @@ static void check_waiting(const sim_node *node, kiln_tracker *t, const kiln_trac
     kiln_tracker_request *request = job->queue.requests.data[0];
     for (uint32_t i = 0; i < t->boards.idle.count; i++) {
         kiln_tracker_device *device = t->boards.idle.data[i];
-        bool needs_all = kiln_tracker_want_is_whole(request->fit, device);
-        if (kiln_tracker_want_fits(request->fit, device) && !(needs_all && device->said->busy))
+        bool needs_all = kiln_tracker_requirement_is_whole(request->required, device);
+        if (kiln_tracker_requirement_fits(request->required, device) &&
+            !(needs_all && device->reported->busy))
             sim_fail(world, "board %s idles while a request waits", device->board->node);
     }
     uint64_t waited_ns = sim_clock(node) - request->since_ns;
-    if (!request->fit->devices || node->jumped_ns) return;
+    if (!request->required->devices || node->jumped_ns) return;
     world->longest_wait_ns = KILN_MAX(world->longest_wait_ns, waited_ns);
     if (waited_ns > SIM_WAIT_NS)
         sim_fail(world, "a request waits for %.0f s", (double)waited_ns / 1e9);

@@ -48,7 +48,7 @@ static void an_act_says_who_and_what(void **state) {
     kiln_message order = {
         .type = KILN_MSG_BOARD_ORDER,
         .board_order = {.board = KILN_STR("rpi"), .service = 1, .text = KILN_STR("say \"no\"\n")}};
-    assert_true(kiln_audit_wants(&order));
+    assert_true(kiln_audit_is_recorded(&order));
     kiln_audit_act(f.audit, &f.peer, &order);
     const char *text = read_log(&f);
     expect_contains(text, "{\"time\":\"2");
@@ -63,10 +63,10 @@ static void what_changes_nothing_for_others_is_not_written(void **state) {
     (void)state;
     kiln_message job = {.type = KILN_MSG_CANCEL, .cancel = {.scope = KILN_CANCEL_JOB}};
     kiln_message trial = {.type = KILN_MSG_CANCEL, .cancel = {.scope = KILN_CANCEL_TRIAL}};
-    assert_true(kiln_audit_wants(&job));
-    assert_false(kiln_audit_wants(&trial));
-    assert_false(kiln_audit_wants(&(kiln_message){.type = KILN_MSG_QUERY}));
-    assert_false(kiln_audit_wants(&(kiln_message){.type = KILN_MSG_TRIAL_RESULT}));
+    assert_true(kiln_audit_is_recorded(&job));
+    assert_false(kiln_audit_is_recorded(&trial));
+    assert_false(kiln_audit_is_recorded(&(kiln_message){.type = KILN_MSG_QUERY}));
+    assert_false(kiln_audit_is_recorded(&(kiln_message){.type = KILN_MSG_TRIAL_RESULT}));
 }
 
 static void a_crowd_that_is_refused_cannot_fill_the_disk(void **state) {

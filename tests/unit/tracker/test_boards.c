@@ -244,13 +244,13 @@ static void targets_and_their_leases_survive_a_restart_of_the_tracker(void **sta
     fleet_restart(f);
     const kiln_tracker_board *board = kiln_tracker_board_find(f->t, KILN_STR("both"));
     assert_int_equal(board->device_count, 2);
-    expect_str(board->device[1].said->target, OTHER_TARGET);
+    expect_str(board->device[1].reported->target, OTHER_TARGET);
     assert_int_equal(board->slot[2], other->lease);
-    assert_int_equal(board->device[1].said->busy, 1);
-    assert_int_equal(board->device[0].said->busy, 0);
+    assert_int_equal(board->device[1].reported->busy, 1);
+    assert_int_equal(board->device[0].reported->busy, 0);
     bring_twofold(f, 12, 1);
     assert_int_equal(board->slot[2], other->lease); /* it came back as it was */
-    assert_int_equal(board->device[1].said->busy, 1);
+    assert_int_equal(board->device[1].reported->busy, 1);
 }
 
 static void a_board_whose_targets_got_other_slots_loses_its_leases(void **state) {

@@ -1,5 +1,6 @@
 /* kiln db: best, top, history, stats, export, import, sql, plot; the rest is in db_trust.c. */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -39,6 +40,22 @@ static kiln_str line_of(const kiln_db_call *c, kiln_str text) {
 static kiln_status resolve_target(kiln_db_call *c) {
     return c->target ? kiln_db_recorded_target(c->db, c->path, c->target, c->process, &c->target)
                      : KILN_OK;
+}
+
+/* Makes `*text` whole where it is the beginning of one identity of the kinds from `first` to
+ * `last`. One that no record has stays as it is: whoever takes it says so. */
+static kiln_status complete(const kiln_db_call *c, kiln_db_identity first, kiln_db_identity last,
+                            const char *what, const char **text) {
+    kiln_identity_search search = {.typed = kiln_str_from(*text), .arena = c->process};
+    kiln_str id = {0};
+    kiln_status st = KILN_OK;
+    if (!*text || !**text) return KILN_OK;
+    for (unsigned kind = first; !st && kind <= last; kind++)
+        st = kiln_db_try_identities(c->db, (kiln_db_identity)kind, &search);
+    if (st || search.count == 0) return st;
+    st = kiln_identity_found(&search, what, &id);
+    if (!st) *text = kiln_str_dup(c->process, id);
+    return st;
 }
 
 /* A budget of accuracy that was asked for. */
@@ -286,7 +303,8 @@ kiln_status kiln_cmd_db(kiln_arena *process, int argc, char **argv) {
         .summary =
             "Looks into the records database. --accuracy, --exact and --precision leave out what "
             "such a budget does not allow (best, top, history, plot; default: any record). ID is "
-            "that of a trial, a job or a signer, or that of a trace or its beginning.",
+            "that of a trial, a job, a signer or a trace; of it and of --task the beginning is "
+            "enough.",
         .action = actions,
         .count = KILN_ARRAY_COUNT(actions)};
     kiln_args args;
@@ -301,6 +319,10 @@ kiln_status kiln_cmd_db(kiln_arena *process, int argc, char **argv) {
     if (!st) st = kiln_db_path(db_option, process, &c.path);
     if (!st) st = kiln_db_open(c.path, KILN_DB_RECORDS, does[index].mode, &c.db);
     if (!st) st = resolve_target(&c);
+    if (!st) st = complete(&c, KILN_DB_OF_TASK, KILN_DB_OF_TASK, "task", &c.task);
+    if (!st && strcmp(actions[index].arguments, "ID") == 0)
+        st = complete(&c, KILN_DB_OF_TRIAL, KILN_DB_OF_TRACE, "trial, job, signer or trace",
+                      &c.argument);
     if (!st) st = does[index].run(&c);
     kiln_db_close(c.db);
     return st;

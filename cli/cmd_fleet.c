@@ -201,7 +201,8 @@ static kiln_status fleet_watch(kiln_command_call *c) {
 /* A board, where one is named, or all. */
 static kiln_status fleet_ping(kiln_command_call *c) {
     c->tracker.id = c->named;
-    return kiln_fleet_ping(c);
+    kiln_status st = c->named ? kiln_tracker_complete_id(&c->tracker, KILN_TOPIC_BOARD) : KILN_OK;
+    return st ? st : kiln_fleet_ping(c);
 }
 
 /* Puts the board out of service or back; the tracker answers when that is on its disk. */

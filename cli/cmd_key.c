@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/identity.h"
 #include "base/rand.h"
 #include "cli/action.h"
 #include "cli/common/records.h"
@@ -150,10 +151,33 @@ static kiln_status key_list(key_call *c) {
 
 /* ---- kiln key revoke ---- */
 
+/* Makes c->name whole, of which a person may have typed the beginning: "board/rpi". One that is not
+ * in the list stays as it is, as does one with a generation. */
+static kiln_status complete_name(key_call *c) {
+    kiln_identity_search search = {.typed = kiln_str_from(c->name), .arena = c->process};
+    kiln_keys keys = {0};
+    kiln_str whole = {0};
+    kiln_status st = kiln_keys_read(c->keys, &keys);
+    for (uint32_t i = 0; !st && i < keys.key.count; i++) {
+        const kiln_key *key = &keys.key.data[i];
+        if (key->state == KILN_KEY_REVOKED) continue;
+        kiln_identity_try(
+            &search,
+            kiln_str_printf(c->process, "%s/%s", kiln_peer_role_name(key->role), key->node),
+            (kiln_str){0});
+    }
+    kiln_keys_deinit(&keys);
+    if (st || search.count == 0) return st;
+    st = kiln_identity_found(&search, "key", &whole);
+    if (!st) c->name = kiln_str_dup(c->process, whole);
+    return st;
+}
+
 static kiln_status key_revoke(key_call *c) {
     kiln_key name;
     kiln_keys keys = {0};
-    kiln_status st = kiln_key_name_parse(kiln_str_from(c->name), &name);
+    kiln_status st = complete_name(c);
+    if (!st) st = kiln_key_name_parse(kiln_str_from(c->name), &name);
     if (!st) st = kiln_keys_read(c->keys, &keys);
     uint32_t count = st ? 0 : kiln_keys_revoke(&keys, &name);
     if (!st && count == 0) st = KILN_ERROR(NOT_FOUND, "%s has no key %s", c->keys, c->name);
@@ -270,7 +294,8 @@ static kiln_status key_rotate(key_call *c) {
     kiln_key name, next;
     char text[KILN_KEY_NAME_BYTES];
     kiln_key_state state = KILN_KEY_OFFERED;
-    kiln_status st = kiln_key_name_parse(kiln_str_from(c->name), &name);
+    kiln_status st = complete_name(c);
+    if (!st) st = kiln_key_name_parse(kiln_str_from(c->name), &name);
     if (!st && name.generation)
         st = KILN_ERROR(INVALID_ARGUMENT, "kiln key rotate takes ROLE/NODE, without a generation");
     if (!st) st = offer_next(c, &name, &next);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "base/identity.h"
 #include "cli/action.h"
 #include "cli/common/client.h"
 #include "cli/display.h"
@@ -177,10 +178,28 @@ static kiln_status project_remove(const project_call *c) {
                                              .person = kiln_str_from(c->args->positional[1])});
 }
 
+/* Makes a signer whole of which a person typed the beginning: one that the project trusts. */
+static kiln_status complete_signer(const project_call *c, kiln_str *signer) {
+    kiln_identity_search search = {.typed = *signer, .arena = c->process};
+    kiln_message answer = {0},
+                 question = {.type = KILN_MSG_PROJECT_QUERY,
+                             .project_query = {.project = kiln_str_from(c->args->positional[0])}};
+    kiln_status st = ask(c, &question, &answer);
+    for (uint32_t i = 0; !st && i < answer.projects.projects.count; i++) {
+        const kiln_msg_project_row *row = &answer.projects.projects.item[i];
+        for (uint32_t k = 0; k < row->signers.count; k++)
+            kiln_identity_try(&search, row->signers.item[k].signer, row->signers.item[k].node);
+    }
+    return st || search.count == 0 ? st : kiln_identity_found(&search, "signer", signer);
+}
+
 static kiln_status project_trust(const project_call *c) {
+    kiln_str signer = kiln_str_from(c->args->positional[1]);
+    kiln_status st = c->take_back ? complete_signer(c, &signer) : KILN_OK;
+    if (st) return st;
     return order(c, (kiln_msg_project_order){.act = c->take_back ? KILN_PROJECT_DISTRUST
                                                                  : KILN_PROJECT_TRUST,
-                                             .signer = kiln_str_from(c->args->positional[1])});
+                                             .signer = signer});
 }
 
 /* ---- The command ---- */

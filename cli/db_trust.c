@@ -109,13 +109,34 @@ static kiln_status print_signer(void *context, kiln_db_table table, const void *
     return KILN_OK;
 }
 
+/* kiln_db_visit */
+static kiln_status try_signer(void *context, kiln_db_table table, const void *row) {
+    const kiln_db_signer *signer = row;
+    (void)table;
+    kiln_identity_try(context, signer->id, signer->name);
+    return KILN_OK;
+}
+
+/* Whom to refuse may be named by a beginning. Whom to believe may not: keys of strangers come with
+ * records, and one can be made that begins like another. */
+static kiln_status complete_signer(const kiln_db_call *c, const char **who) {
+    kiln_identity_search search = {.typed = kiln_str_from(*who), .arena = c->process};
+    kiln_str id = {0};
+    kiln_status st = kiln_db_each(c->db, KILN_DB_TABLE_SIGNER, try_signer, &search);
+    if (st || search.count == 0) return st;
+    st = kiln_identity_found(&search, "signer", &id);
+    if (!st) *who = kiln_str_dup(c->process, id);
+    return st;
+}
+
 kiln_status kiln_db_call_trust(const kiln_db_call *c, const char *who, bool no) {
     kiln_db_signer known = {0};
     kiln_sign_public half;
     bool found = false;
     if (!who) return kiln_db_each(c->db, KILN_DB_TABLE_SIGNER, print_signer, (void *)(uintptr_t)c);
+    kiln_status st = no ? complete_signer(c, &who) : KILN_OK;
     kiln_str id = kiln_str_from(who);
-    kiln_status st = kiln_db_find_signer(c->db, id, c->process, &known, &found);
+    if (!st) st = kiln_db_find_signer(c->db, id, c->process, &known, &found);
     if (!st && !found && !kiln_str_is(id, KILN_DB_UNSIGNED) && !kiln_sign_public_parse(id, &half))
         st = KILN_ERROR(NOT_FOUND,
                         "%s knows no signer '%s'; name its public key (64 hexadecimal digits), or "

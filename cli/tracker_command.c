@@ -60,6 +60,7 @@ kiln_status kiln_tracker_command_run(kiln_command_call *c, const kiln_tracker_co
     c->tracker.client_options.waits = kiln_waits_show;
     c->tracker.client_options.waits_context = &c->waits;
     kiln_status st = kiln_tracker_call_open(&c->tracker);
+    if (!st && c->tracker.id) st = kiln_tracker_complete_id(&c->tracker, KILN_TOPIC_BOARD);
     if (!st) st = command->run(c);
     kiln_tracker_call_close(&c->tracker);
     return st;

@@ -19,6 +19,7 @@
 
 #include "base/arena.h"
 #include "base/assembled.h"
+#include "base/identity.h"
 #include "base/outcome.h"
 #include "base/status.h"
 #include "base/str.h"
@@ -248,6 +249,19 @@ KILN_MUST_USE kiln_status kiln_db_find_task(kiln_db *db, kiln_str key, kiln_aren
                                             kiln_db_task *out_task, bool *out_found);
 KILN_MUST_USE kiln_status kiln_db_find_job(kiln_db *db, kiln_str id, kiln_arena *arena,
                                            kiln_db_job *out_job, bool *out_found);
+
+/* Identities that records have, and people name them by. */
+typedef enum kiln_db_identity {
+    KILN_DB_OF_TRIAL,
+    KILN_DB_OF_JOB,
+    KILN_DB_OF_SIGNER,
+    KILN_DB_OF_TRACE,
+    KILN_DB_OF_TASK,
+    KILN_DB_IDENTITY_COUNT,
+} kiln_db_identity;
+/* Offers those of that kind which begin with what was typed, at most a few. */
+KILN_MUST_USE kiln_status kiln_db_try_identities(kiln_db *db, kiln_db_identity kind,
+                                                 kiln_identity_search *search);
 
 /* Counts per (task, target), in order of the task's first record. They are kept as records come in,
  * so the cost is that of the pairs, not of the records. */

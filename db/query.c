@@ -244,6 +244,32 @@ static kiln_str dup_column(kiln_db_statement *statement, uint32_t index, kiln_ar
     return kiln_str_copy(arena, statement->db->backend->column_bytes(statement, index));
 }
 
+kiln_status kiln_db_try_identities(kiln_db *db, kiln_db_identity kind,
+                                   kiln_identity_search *search) {
+    static const char *const column[] = {[KILN_DB_OF_TRIAL] = "trial_id",
+                                         [KILN_DB_OF_JOB] = "job_id",
+                                         [KILN_DB_OF_SIGNER] = "signer",
+                                         [KILN_DB_OF_TRACE] = "trace_hash",
+                                         [KILN_DB_OF_TASK] = "task_key"};
+    _Static_assert(KILN_ARRAY_COUNT(column) == KILN_DB_IDENTITY_COUNT, "one for each");
+    KILN_CHECK(db->kind == KILN_DB_RECORDS);
+    kiln_strbuf sql = {0};
+    kiln_db_statement *statement = NULL;
+    kiln_strbuf_printf(&sql,
+                       "SELECT DISTINCT %s FROM record WHERE substr(%s, 1, %zu) = $1"
+                       " ORDER BY 1 LIMIT %d", /* the shortest first: what was typed whole is it */
+                       column[kind], column[kind], search->typed.size, KILN_IDENTITIES_SHOWN + 1);
+    kiln_status st = kiln_db_prepare(db, sql.data, &statement);
+    kiln_strbuf_deinit(&sql);
+    if (st) return st;
+    bool row = false;
+    kiln_db_bind_text(statement, 1, search->typed);
+    while (!(st = db->backend->step(statement, "looking for identities", &row)) && row)
+        kiln_identity_try(search, db->backend->column_bytes(statement, 0), (kiln_str){0});
+    kiln_db_release(statement);
+    return st;
+}
+
 /* One row per kind of record that was counted, those of a pair together. The best of each pair is
  * looked up once. */
 static void append_stats(kiln_strbuf *sql) {

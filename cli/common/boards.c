@@ -1,5 +1,7 @@
 #include "cli/common/boards.h"
 
+#include "base/identity.h"
+
 kiln_status kiln_boards_parse_on(const char *on, kiln_arena *process, kiln_msg_job_spec *spec) {
     kiln_str rest = kiln_str_from(on);
     spec->labels.item = KILN_ARENA_ARRAY(process, kiln_msg_label, KILN_MESSAGES_LABELS);
@@ -89,12 +91,29 @@ static kiln_status count_one(void *context, const kiln_msg_board_row *board) {
                                         : KILN_OK;
 }
 
+/* Several boards may have one key; each may be named by its node, too. */
+static kiln_status try_board(void *context, const kiln_msg_board_row *board) {
+    kiln_identity_try(context, board->key, (kiln_str){0});
+    kiln_identity_try(context, board->node, (kiln_str){0});
+    return KILN_OK;
+}
+
+/* Makes the spec's key whole, of which a person may have typed the beginning. One that no board has
+ * stays as it is: the tracker knows what to say of it. */
+static kiln_status complete_key(kiln_client *client, kiln_msg_job_spec *spec, kiln_arena *process) {
+    kiln_identity_search search = {.typed = spec->key, .arena = process};
+    if (spec->key.size == 0) return KILN_OK;
+    kiln_status st = each_board(client, process, try_board, &search);
+    return st || search.count == 0 ? st : kiln_identity_found(&search, "board", &spec->key);
+}
+
 kiln_status kiln_boards_settle(kiln_client *client, kiln_target *target, kiln_msg_job_spec *spec,
                                kiln_arena *process, bool *out_emulated) {
     counting c = {.target = target, .spec = spec, .process = process};
     *out_emulated = target->emulated;
-    if (target->emulated) return KILN_OK;
-    kiln_status st = each_board(client, process, count_one, &c);
+    kiln_status st = complete_key(client, spec, process);
+    if (st || target->emulated) return st;
+    st = each_board(client, process, count_one, &c);
     if (st || c.count.real || !c.count.emulated) return st;
     kiln_strbuf text = {0};
     st = kiln_target_emulated(target, process, target);

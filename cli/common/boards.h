@@ -10,9 +10,10 @@
 KILN_MUST_USE kiln_status kiln_boards_parse_on(const char *on, kiln_arena *process,
                                                kiln_msg_job_spec *spec);
 
-/* Where only emulated boards can be what is asked for, `target` and the spec's text of it become
- * what they are: their times are labelled so, and are no processor's. `*out_emulated`: it is so, or
- * was. */
+/* Makes the spec's key whole, of which a person may have typed the beginning (INVALID_ARGUMENT: it
+ * is that of several boards). Where only emulated boards can be what is asked for, `target` and the
+ * spec's text of it become what they are: their times are labelled so, and are no processor's.
+ * `*out_emulated`: it is so, or was. */
 KILN_MUST_USE kiln_status kiln_boards_settle(kiln_client *client, kiln_target *target,
                                              kiln_msg_job_spec *spec, kiln_arena *process,
                                              bool *out_emulated);

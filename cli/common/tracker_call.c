@@ -1,6 +1,9 @@
 #include "cli/common/tracker_call.h"
 
 #include <signal.h>
+
+#include "base/identity.h"
+
 kiln_status kiln_tracker_ask_pages(kiln_tracker_call *c, kiln_topic topic, kiln_page_taker take,
                                    void *context) {
     uint32_t offset = 0;
@@ -18,6 +21,34 @@ kiln_status kiln_tracker_ask_pages(kiln_tracker_call *c, kiln_topic topic, kiln_
         more = rows > 0 && offset < answer.answer.total;
     }
     return KILN_OK;
+}
+
+/* ---- Identities ---- */
+
+/* kiln_page_taker; a board has a name beside its identity. */
+static void try_ids(void *search, const kiln_msg_answer *page) {
+    for (uint32_t i = 0; i < page->boards.count; i++)
+        kiln_identity_try(search, page->boards.item[i].node, page->boards.item[i].key);
+    for (uint32_t i = 0; i < page->jobs.count; i++)
+        kiln_identity_try(search, page->jobs.item[i].job, (kiln_str){0});
+}
+
+static void take_nothing(void *context, const kiln_msg_answer *answer) {
+    (void)context;
+    (void)answer;
+}
+
+kiln_status kiln_tracker_complete_id(kiln_tracker_call *c, kiln_topic topic) {
+    const bool is_board = topic == KILN_TOPIC_BOARD;
+    kiln_identity_search search = {.typed = kiln_str_from(c->id), .arena = c->process};
+    kiln_str id = {0};
+    kiln_status st = kiln_tracker_ask_pages(c, topic, take_nothing, NULL);
+    if (kiln_status_code(st) != KILN_NOT_FOUND) return st; /* the tracker knows it as it is */
+    kiln_status_free(st);
+    st = kiln_tracker_ask_pages(c, is_board ? KILN_TOPIC_FLEET : KILN_TOPIC_JOBS, try_ids, &search);
+    if (!st) st = kiln_identity_found(&search, is_board ? "board" : "job", &id);
+    if (!st) c->id = kiln_str_dup(c->process, id);
+    return st;
 }
 
 /* ---- Watching ---- */

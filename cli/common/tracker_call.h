@@ -38,6 +38,11 @@ typedef void (*kiln_page_taker)(void *context, const kiln_msg_answer *answer);
 KILN_MUST_USE kiln_status kiln_tracker_ask_pages(kiln_tracker_call *call, kiln_topic topic,
                                                  kiln_page_taker take, void *context);
 
+/* Makes `id` whole, of which a person may have typed the beginning: that of a board
+ * (KILN_TOPIC_BOARD) or of a job (KILN_TOPIC_JOB). Another board's name stays as it is. Errors of
+ * kiln_identity_found. */
+KILN_MUST_USE kiln_status kiln_tracker_complete_id(kiln_tracker_call *call, kiln_topic topic);
+
 /* Has the tracker tell what changes, all rows first, from now on while kiln_tracker_watch_on waits;
  * also when it was away meanwhile. False: it speaks a version that does not know that. */
 bool kiln_tracker_watch(kiln_tracker_call *call, kiln_topic topic, kiln_tracker_change change,

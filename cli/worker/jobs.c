@@ -25,11 +25,6 @@ static void say_jobs(void *events, const kiln_msg_answer *answer) {
     for (uint32_t i = 0; i < answer->jobs.count; i++) say_job(events, &answer->jobs.item[i]);
 }
 
-static void say_nothing(void *context, const kiln_msg_answer *answer) {
-    (void)context;
-    (void)answer; /* that there is one is all that was asked */
-}
-
 static kiln_status list(jobs_call *c) {
     return kiln_tracker_ask_pages(&c->tracker, KILN_TOPIC_JOBS, say_jobs, c->events);
 }
@@ -39,14 +34,11 @@ static kiln_status show(jobs_call *c) {
 }
 
 static kiln_status cancel(jobs_call *c) {
-    kiln_status st = kiln_tracker_ask_pages(&c->tracker, KILN_TOPIC_JOB, say_nothing,
-                                            NULL); /* there is such a job */
-    if (st) return st;
     kiln_message answer, stop = {.type = KILN_MSG_CANCEL,
                                  .cancel = {.scope = KILN_CANCEL_JOB,
                                             .id = kiln_str_from(c->tracker.id),
                                             .reason = KILN_STR("kiln jobs cancel")}};
-    st = kiln_client_ask(c->tracker.client, &stop, c->tracker.process, &answer);
+    kiln_status st = kiln_client_ask(c->tracker.client, &stop, c->tracker.process, &answer);
     return st ? st : show(c);
 }
 
@@ -155,6 +147,7 @@ static kiln_status serve(const kiln_served *served, kiln_status (*run)(jobs_call
     kiln_status st = kiln_served_options(served, &table);
     if (st) return st;
     st = kiln_tracker_call_open(&c.tracker);
+    if (!st && c.tracker.id) st = kiln_tracker_complete_id(&c.tracker, KILN_TOPIC_JOB);
     if (!st) st = run(&c);
     kiln_tracker_call_close(&c.tracker);
     return st;

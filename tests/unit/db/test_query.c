@@ -399,6 +399,36 @@ static void sql_changes_nothing(void **state) {
     assert_string_equal(found_by(f, &(kiln_db_filter){0}), "r1 ");
 }
 
+static void identities_are_found_by_their_beginning(void **state) {
+    fixture *f = *state;
+    kiln_db_record row = record_of(1, 500);
+    kiln_str id = {0};
+    row.trial_id = KILN_STR("abcd01");
+    expect_ok(put_now(f->db, &row));
+    row.attempt = 2; /* the same trial once more */
+    expect_ok(put_now(f->db, &row));
+    row.trial_id = KILN_STR("abcd0123");
+    expect_ok(put_now(f->db, &row));
+    row.trial_id = KILN_STR("abce");
+    expect_ok(put_now(f->db, &row));
+    kiln_identity_search search = {.typed = KILN_STR("abcd"), .arena = &f->arena};
+    expect_ok(kiln_db_try_identities(f->db, KILN_DB_OF_TRIAL, &search));
+    assert_int_equal(search.count, 2);
+    search = (kiln_identity_search){.typed = KILN_STR("abcd01"), .arena = &f->arena};
+    expect_ok(kiln_db_try_identities(f->db, KILN_DB_OF_TRIAL, &search));
+    expect_ok(kiln_identity_found(&search, "trial", &id));
+    expect_str(id, "abcd01");
+    search = (kiln_identity_search){.typed = KILN_STR("xbcd"), .arena = &f->arena};
+    for (unsigned kind = 0; kind < KILN_DB_IDENTITY_COUNT; kind++)
+        expect_ok(kiln_db_try_identities(f->db, (kiln_db_identity)kind, &search));
+    assert_int_equal(search.count, 0);
+    search =
+        (kiln_identity_search){.typed = kiln_str_slice(row.task_key, 0, 4), .arena = &f->arena};
+    expect_ok(kiln_db_try_identities(f->db, KILN_DB_OF_TASK, &search));
+    expect_ok(kiln_identity_found(&search, "task", &id));
+    assert_true(kiln_str_equal(id, row.task_key));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(int argc, char **argv) {
@@ -421,6 +451,7 @@ int main(int argc, char **argv) {
         TEST(rows_of_one_database_can_be_put_into_another),
         TEST(sql_reads_and_prints_every_type),
         TEST(sql_changes_nothing),
+        TEST(identities_are_found_by_their_beginning),
     };
     return cmocka_run_group_tests_name("db/query", tests, NULL, NULL);
 }

@@ -41,8 +41,8 @@ static int command_line(const config_call *c, const char *name, const char *out_
 
 /* What section [kiln] says for all commands. */
 static kiln_status show_shared(const config_call *c) {
-    static kiln_opt_list ignored; /* larger than any option's place */
-    static const kiln_opt option[] = {
+    kiln_opt_list ignored = {0}; /* larger than any option's place */
+    const kiln_opt option[] = {
 #define X(name, kind) {name, KILN_OPT_##kind, &ignored, "VALUE", ""},
 #include "cli/shared_options.def"
 #undef X

@@ -391,7 +391,7 @@ kiln_status kiln_cmd_vta(kiln_arena *process, int argc, char **argv) {
         .count = KILN_ARRAY_COUNT(actions)};
     kiln_args args;
     size_t index = 0;
-    static char search[] = KILN_VTA_SEARCH;
+    char search[] = KILN_VTA_SEARCH;
     if (argc > 1 && !strcmp(argv[1], "search")) {
         argv[1] = search;
         return kiln_vta_search_command(process, argc - 1, argv + 1);

@@ -15,6 +15,16 @@ static unsigned count_of(const json_t *object, const char *name) {
     return (unsigned)json_integer_value(json_object_get(object, name));
 }
 
+/* Who works on it, or did: by its name, else by the beginning of its identity. */
+static void print_tuner(const json_t *job) {
+    const char *name = text_of(job, "tuner_name"), *node = text_of(job, "tuner");
+    const bool is_number = strlen(node) == KILN_HASH128_TEXT - 1;
+    if (*name)
+        printf("  by %s", name);
+    else if (*node)
+        printf("  by %.*s", is_number ? 8 : (int)strlen(node), node);
+}
+
 static void print_heading(const json_t *job) {
     const double eta_ms = json_number_value(json_object_get(job, "eta_ms"));
     kiln_strbuf eta = {0};
@@ -23,10 +33,12 @@ static void print_heading(const json_t *job) {
         kiln_print_time(eta_ms * 1e6, &eta);
         kiln_strbuf_text(&eta, " left");
     }
-    printf("%-32s %-9s %6u trials  %-20s %-8s %s of %s  %s%s%s\n", text_of(job, "job"),
-           text_of(job, "state"), count_of(job, "done"), text_of(job, "model_name"),
-           text_of(job, "searcher"), text_of(job, "user"), text_of(job, "project"),
-           *text_of(job, "text") ? "- " : "", text_of(job, "text"), eta.size ? eta.data : "");
+    printf("%-32s %-9s %6u trials  %-20s %-8s %s of %s", text_of(job, "job"), text_of(job, "state"),
+           count_of(job, "done"), text_of(job, "model_name"), text_of(job, "searcher"),
+           text_of(job, "user"), text_of(job, "project"));
+    print_tuner(job);
+    printf("  %s%s%s\n", *text_of(job, "text") ? "- " : "", text_of(job, "text"),
+           eta.size ? eta.data : "");
     kiln_strbuf_deinit(&eta);
 }
 

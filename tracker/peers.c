@@ -60,7 +60,7 @@ kiln_tracker_peer *kiln_tracker_holder_by_boot(kiln_tracker *t, const char *boot
     return holder->closing ? NULL : holder;
 }
 
-kiln_tracker_peer *kiln_tracker_tuner_by_node(kiln_tracker *t, const char *node) {
+kiln_tracker_peer *kiln_tracker_tuner_by_node(const kiln_tracker *t, const char *node) {
     for (uint32_t i = 0; i < t->peers.tuners.count; i++) {
         kiln_tracker_peer *tuner = t->peers.tuners.data[i];
         if (!tuner->closing && strcmp(tuner->node, node) == 0) return tuner;

@@ -74,7 +74,7 @@ bool kiln_tracker_is_person(const kiln_tracker_peer *peer);
 kiln_tracker_peer *kiln_tracker_peer_find(kiln_tracker *t, uint64_t id); /* NULL: gone */
 /* The connected holder of leases with this boot, tuner with this node; NULL. */
 kiln_tracker_peer *kiln_tracker_holder_by_boot(kiln_tracker *t, const char *boot);
-kiln_tracker_peer *kiln_tracker_tuner_by_node(kiln_tracker *t, const char *node);
+kiln_tracker_peer *kiln_tracker_tuner_by_node(const kiln_tracker *t, const char *node);
 /* Invariants (kiln_tracker_check). */
 void kiln_tracker_peers_check(const kiln_tracker *t);
 

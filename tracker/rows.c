@@ -112,6 +112,8 @@ kiln_msg_job_row kiln_tracker_job_row(const kiln_tracker *t, const kiln_tracker_
         .code = job->done.code,
         .signers = job->done.signers,
     };
+    const kiln_tracker_peer *tuner = kiln_tracker_tuner_by_node(t, job->tuner);
+    if (tuner && !tuner->has_key) row.tuner_name = kiln_str_from(tuner->name);
     for (uint32_t i = 0; i < job->done.tasks.count; i++) row.done += job->done.tasks.item[i].done;
     if (with_tasks) {
         row.tasks.item = job->done.tasks.item;

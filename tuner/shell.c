@@ -1,6 +1,7 @@
 #include "tuner/shell.h"
 
 #include <string.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -149,7 +150,9 @@ static void look_at_signer(kiln_shell *shell) {
 static void dial(kiln_shell *shell) {
     const kiln_shell_options *own = &shell->options;
     kiln_credentials credentials = {0};
+    struct utsname host;
     if (shell->conn) return;
+    uname(&host); /* cannot fail */
     if (kiln_sign_supported()) look_at_signer(shell);
     const kiln_address *address = kiln_addresses_next(&shell->options.tracker);
     kiln_status st =
@@ -161,7 +164,7 @@ static void dial(kiln_shell *shell) {
                                  .role = KILN_PEER_TUNER,
                                  .node = shell->node,
                                  .boot = shell->boot,
-                                 .name = "tuner",
+                                 .name = host.nodename,
                                  .software = SOFTWARE,
                                  .credentials = &credentials,
                                  .handler = &conn_handler,

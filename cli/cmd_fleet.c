@@ -240,6 +240,35 @@ static kiln_status fleet_forget(kiln_command_call *c) {
     return order(c, KILN_BOARD_IN_SERVICE, true);
 }
 
+/* Cuts a board, a tuner or a person off; what only begins a name is a board's. */
+static kiln_status fleet_kick(kiln_command_call *c) {
+    if (kiln_client_version(c->tracker.client) < kiln_message_since(KILN_MSG_KICK))
+        return KILN_ERROR(UNIMPLEMENTED, "the tracker is too old to close connections of others");
+    c->tracker.id = c->named;
+    kiln_status st = kiln_tracker_complete_id(&c->tracker, KILN_TOPIC_BOARD);
+    if (kiln_status_code(st) == KILN_NOT_FOUND) {
+        kiln_status_free(st); /* the tracker knows more peers than boards */
+        st = KILN_OK;
+    }
+    kiln_message answer = {0},
+                 kick = {.type = KILN_MSG_KICK, .kick = {.peer = kiln_str_from(c->tracker.id)}};
+    if (!st) st = kiln_client_ask(c->tracker.client, &kick, c->tracker.process, &answer);
+    if (!st && answer.type != KILN_MSG_KICKED)
+        st = KILN_ERROR(DATA_LOSS, "the tracker answered %s", kiln_message_name(answer.type));
+    if (st) return st;
+    const kiln_msg_kicked *kicked = &answer.kicked;
+    const char *role = kiln_peer_role_name((kiln_peer_role)kicked->role);
+    if (c->json)
+        kiln_json_line(json_pack("{s:s, s:s, s:o, s:o, s:i}", "event", "kicked", "role", role,
+                                 "node", kiln_json_str(kicked->node), "name",
+                                 kiln_json_str(kicked->name), "connections", (int)kicked->count));
+    else
+        printf("%s %.*s (%.*s): %u connection%s closed; it may come back\n", role,
+               KILN_STR_ARG(kicked->name.size ? kicked->name : short_of(kicked->node)),
+               KILN_STR_ARG(short_of(kicked->node)), kicked->count, kicked->count == 1 ? "" : "s");
+    return KILN_OK;
+}
+
 #define ACTIONS(X)                                                                              \
     X("list", "", fleet_list, false, "list all boards, who holds them, and how they are")       \
     X("show", "ID", fleet_show, false,                                                          \
@@ -252,7 +281,9 @@ static kiln_status fleet_forget(kiln_command_call *c) {
     X("quarantine", "ID", fleet_quarantine, true, "take what a board has away at once")         \
     X("release", "ID", fleet_release, true, "put a drained or quarantined board to use again")  \
     X("forget", "ID", fleet_forget, true,                                                       \
-      "take a lost board and its history off the list, where it would stay for a week")
+      "take a lost board and its history off the list, where it would stay for a week")         \
+    X("kick", "PEER", fleet_kick, true,                                                         \
+      "close the connection of a board, a tuner or a person now; it may come back")
 
 kiln_status kiln_cmd_fleet(kiln_arena *process, int argc, char **argv) {
     static const kiln_action actions[] = {

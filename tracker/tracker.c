@@ -82,6 +82,61 @@ static void drop_silent_peers(kiln_tracker *t) {
     }
 }
 
+/* ---- Kicks ---- */
+
+/* A board has the name that it serves under, too. */
+static bool is_named(const kiln_tracker_peer *peer, kiln_str text) {
+    return kiln_tracker_is_asked(text, kiln_str_from(peer->node), kiln_str_from(peer->name)) ||
+           (peer->board && kiln_str_equal(peer->board->up.key, text));
+}
+
+/* The connected peer that is meant, but not `asker`; NULL: none, or several (`*out_several`). */
+static kiln_tracker_peer *find_kicked(kiln_tracker *t, const kiln_tracker_peer *asker,
+                                      kiln_str text, bool *out_several) {
+    kiln_tracker_peer *found = NULL;
+    *out_several = false;
+    kiln_thread_walks(t->peers.all.count);
+    for (uint32_t i = 0; i < t->peers.all.count; i++) {
+        kiln_tracker_peer *peer = t->peers.all.data[i];
+        if (peer == asker || peer->closing || !is_named(peer, text)) continue;
+        *out_several |=
+            found && (found->role != peer->role || strcmp(found->node, peer->node) != 0);
+        found = peer;
+    }
+    return *out_several ? NULL : found;
+}
+
+/* One person may have several connections, which all go. */
+static void on_kick(kiln_tracker *t, kiln_tracker_peer *client, const kiln_message *message) {
+    const kiln_str text = message->kick.peer;
+    bool several = false;
+    const kiln_tracker_peer *found = find_kicked(t, client, text, &several);
+    if (!found) {
+        kiln_tracker_send_error(t, client, message->stream,
+                                several ? KILN_INVALID_ARGUMENT : KILN_NOT_FOUND, (kiln_str){0}, 0,
+                                several ? "several peers are called %.*s: name one by its node"
+                                        : "no peer %.*s is connected",
+                                KILN_STR_ARG(text));
+        return;
+    }
+    kiln_message reply = {.type = KILN_MSG_KICKED,
+                          .stream = message->stream,
+                          .kicked = {.role = (uint32_t)found->role,
+                                     .node = kiln_str_from(found->node),
+                                     .name = kiln_str_from(found->name)}};
+    const kiln_peer_role role = found->role;
+    const char *node = found->node;
+    for (uint32_t i = 0; i < t->peers.all.count; i++) {
+        kiln_tracker_peer *peer = t->peers.all.data[i];
+        if (peer == client || peer->closing || peer->role != role || strcmp(peer->node, node) != 0)
+            continue;
+        reply.kicked.count++;
+        kiln_tracker_drop(t, peer, KILN_CANCELLED, "an administrator closed the connection");
+        let_go(t, peer, "an administrator closed its connection");
+    }
+    kiln_tracker_send(t, client, &reply);
+}
+
 /* ---- Messages ---- */
 
 typedef void (*message_rule)(kiln_tracker *, kiln_tracker_peer *, const kiln_message *);
@@ -139,6 +194,7 @@ static const message_rule rule_table[] = {
     [KILN_MSG_LINES] = kiln_tracker_log_lines,
     [KILN_MSG_PROJECT_ORDER] = kiln_tracker_project_order,
     [KILN_MSG_PROJECT_QUERY] = kiln_tracker_project_query,
+    [KILN_MSG_KICK] = on_kick,
 };
 
 static message_rule find_rule(kiln_message_type type) {

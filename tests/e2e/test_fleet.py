@@ -149,6 +149,24 @@ def test_the_beginning_of_an_identity_names_it(world):
     world.refused("db", "forget", "nightly", "--db", world.path("c.db"), says="may mean more than one trial, job, signer or trace")
 
 
+def test_a_kicked_peer_comes_back(world):
+    _, address, _, _ = world.fleet()
+    to = ("--tracker", address)
+    [board] = until(lambda: world.json("fleet", *to), "the board")
+    kicked = world.json("fleet", "kick", board["node"][:8], *to)
+    assert [(k["role"], k["node"], k["connections"]) for k in kicked] == [("board", board["node"], 1)], kicked
+    until(lambda: "lost" in [event["what"] for event in world.json("fleet", "show", "board", *to)[0]["history"]], "its loss")
+    until(lambda: world.json("fleet", *to)[0]["state"] == "free", "its return")
+    world.refused("fleet", "forget", "board", *to, says="is here, and would come back at once")
+    done = world.json("tune", world.zoo("gemm:16x32x24"), "--trials", 1, *to, "--db", world.path("c.db"))
+    assert done[-1]["event"] == "done"
+    [job] = world.json("jobs", *to)
+    assert job["tuner_name"] == os.uname().nodename and f"  by {job['tuner_name']}" in world.run("jobs", *to).stdout, job
+    assert "tuner " + job["tuner_name"] in world.run("fleet", "kick", job["tuner"], *to).stdout
+    world.refused("fleet", "kick", "nobody", *to, says="no peer nobody is connected")
+    assert '"message":"KICK"' in pathlib.Path(world.path("home/tracker/audit.log")).read_text()
+
+
 def test_jobs_watch_follows_a_job_to_its_end(world):
     _, address, _, _ = world.fleet()
     world.refused("jobs", "watch", "--tracker", address, says="ID is missing")

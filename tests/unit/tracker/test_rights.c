@@ -72,6 +72,8 @@ static const struct {
     {KILN_MSG_PROJECT_ORDER, "....x..xx", "....x..xx"},
     {KILN_MSG_PROJECT_QUERY, ".xxxxxxxx", ".xxxxxxxx"},
     {KILN_MSG_PROJECTS, "xxxxxxxxx", "xxxxxxxxx"},
+    {KILN_MSG_KICK, ".......xx", ".......xx"},
+    {KILN_MSG_KICKED, "xxxxxxxxx", "xxxxxxxxx"},
 };
 
 static void check(kiln_message_type type, kiln_right right, const char *row, bool own) {

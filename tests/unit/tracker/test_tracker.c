@@ -218,6 +218,55 @@ static void whatever_is_as_long_as_it_may_be_is_told_and_kept(void **state) {
     ask_for_all(f);
 }
 
+static const kiln_message *say_kick(fleet *f, uint64_t peer, const char *whom,
+                                    kiln_message_type expected) {
+    kiln_message kick = {.type = KILN_MSG_KICK, .stream = 9, .kick = {kiln_str_from(whom)}};
+    fleet_say(f, peer, &kick);
+    const kiln_message *answer = fleet_take(f, peer, expected);
+    assert_non_null(answer);
+    assert_int_equal(answer->stream, 9);
+    return answer;
+}
+
+static void a_kicked_board_loses_its_leases_and_may_come_back(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    fleet_connect(f, 33, KILN_PEER_ADMIN, "admin", "admin-1");
+    kiln_message ask = fleet_request("j", 1);
+    fleet_say(f, 20, &ask);
+    assert_non_null(fleet_take(f, 20, KILN_MSG_LEASE_GRANT));
+    const kiln_message *kicked = say_kick(f, 33, "board", KILN_MSG_KICKED);
+    assert_int_equal(kicked->kicked.role, KILN_PEER_BOARD);
+    expect_str(kicked->kicked.node, "board");
+    assert_int_equal(kicked->kicked.count, 1);
+    assert_int_equal(f->dropped, 10);
+    assert_int_equal(f->drop_code, KILN_CANCELLED);
+    assert_int_equal(kiln_tracker_counts_of(f->t).boards_connected, 0);
+    fleet_disconnect(f, 10);
+    say_kick(f, 33, "board", KILN_MSG_ERROR); /* it is not connected any more */
+    const uint64_t alive[] = {20, 30, 33, 0};
+    fleet_wait(f, 10 * FLEET_S, alive); /* more than a lost board has to come back to a lease */
+    assert_non_null(fleet_take(f, 20, KILN_MSG_LEASE_LOST));
+    fleet_board(f, 11, "board", 1);
+    assert_int_equal(kiln_tracker_counts_of(f->t).boards_connected, 1);
+}
+
+static void a_kick_is_for_one_node_and_not_for_the_asker(void **state) {
+    fleet *f = *state;
+    fleet_connect(f, 1, KILN_PEER_CLIENT, "ann", "boot-1");
+    fleet_connect(f, 2, KILN_PEER_CLIENT, "ann", "boot-2");
+    fleet_connect(f, 3, KILN_PEER_TUNER, "bob", "boot-3");
+    fleet_connect(f, 4, KILN_PEER_CLIENT, "bob", "boot-4");
+    fleet_connect(f, 33, KILN_PEER_ADMIN, "admin", "boot-5");
+    assert_int_equal(say_kick(f, 33, "ann", KILN_MSG_KICKED)->kicked.count, 2);
+    const uint64_t dropped = f->dropped;
+    assert_int_equal(say_kick(f, 33, "bob", KILN_MSG_ERROR)->error.code, KILN_INVALID_ARGUMENT);
+    assert_int_equal(say_kick(f, 33, "admin", KILN_MSG_ERROR)->error.code, KILN_NOT_FOUND);
+    assert_int_equal(say_kick(f, 33, "", KILN_MSG_ERROR)->error.code, KILN_NOT_FOUND);
+    assert_int_equal(say_kick(f, 4, "ann", KILN_MSG_ERROR)->error.code, KILN_PERMISSION_DENIED);
+    assert_int_equal(f->dropped, dropped);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_fleet(a_ping_is_answered_on_its_stream),
@@ -230,6 +279,8 @@ int main(void) {
         test_with_fleet(a_person_may_run_two_commands),
         test_with_fleet(an_unknown_peers_end_is_no_surprise),
         test_with_fleet(whatever_is_as_long_as_it_may_be_is_told_and_kept),
+        test_with_fleet(a_kicked_board_loses_its_leases_and_may_come_back),
+        test_with_fleet(a_kick_is_for_one_node_and_not_for_the_asker),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

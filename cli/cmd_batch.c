@@ -17,7 +17,7 @@
 #include "cli/common/records.h"
 #include "cli/rows_json.h"
 #include "deploy/pack/limits.h"
-#include "tuner/job.h"
+#include "tuner/tuner.h"
 #include "tuner/offline_candidates.h"
 
 #define TRIALS_MAX 4096u /* of one folder, as of one lease */

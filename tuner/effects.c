@@ -1,10 +1,52 @@
 /* What a step does to the outside: the actions that it leaves for the shell, in their order. */
+#include "base/check.h"
 #include "tuner/state.h"
+
+void kiln_tuner_effects_init(kiln_tuner *t, uint64_t now_ns) {
+    t->effects.now_ns = now_ns;
+    kiln_link_init(&t->effects.link, now_ns, t->options.seed);
+}
+
+void kiln_tuner_effects_begin(kiln_tuner *t, uint64_t now_ns, kiln_tuner_actions *actions) {
+    KILN_CHECK(now_ns >= t->effects.now_ns);
+    t->effects.now_ns = now_ns;
+    t->effects.actions = actions;
+}
+
+void kiln_tuner_effects_end(kiln_tuner *t) { t->effects.actions = NULL; }
+
+/* ---- The connection ---- */
+
+void kiln_tuner_link_opened(kiln_tuner *t) {
+    kiln_link_opened(&t->effects.link, t->effects.now_ns);
+}
+
+void kiln_tuner_link_closed(kiln_tuner *t) {
+    kiln_link_closed(&t->effects.link, t->effects.now_ns);
+}
+
+void kiln_tuner_link_heard(kiln_tuner *t) { kiln_link_heard(&t->effects.link, t->effects.now_ns); }
+
+void kiln_tuner_link_tick(kiln_tuner *t) {
+    kiln_link_want want = kiln_link_tick(&t->effects.link, t->effects.now_ns);
+    if (want == KILN_LINK_DIAL) kiln_tuner_act(t, KILN_TUNER_DIAL);
+    if (want == KILN_LINK_HANG_UP) kiln_tuner_act(t, KILN_TUNER_HANG_UP);
+    if (want == KILN_LINK_PING) {
+        kiln_message ping = {.type = KILN_MSG_PING, .ping = {.t_ns = t->effects.now_ns}};
+        kiln_tuner_send(t, &ping);
+    }
+}
+
+bool kiln_tuner_is_linked(const kiln_tuner *t) { return t->effects.link.state == KILN_LINK_UP; }
+
+/* ---- Actions ---- */
+
+kiln_arena *kiln_tuner_step_arena(const kiln_tuner *t) { return &t->effects.actions->arena; }
 
 kiln_tuner_action *kiln_tuner_act(kiln_tuner *t, kiln_tuner_action_kind kind) {
     kiln_tuner_action action = {.kind = kind};
-    kiln_vec_push(&t->actions->list, action);
-    return &kiln_vec_last(&t->actions->list);
+    kiln_vec_push(&t->effects.actions->list, action);
+    return &kiln_vec_last(&t->effects.actions->list);
 }
 
 kiln_tuner_action *kiln_tuner_act_on(kiln_tuner_job *job, kiln_tuner_action_kind kind,
@@ -15,19 +57,25 @@ kiln_tuner_action *kiln_tuner_act_on(kiln_tuner_job *job, kiln_tuner_action_kind
     action->task = trial->task;
     action->index = trial->index;
     action->attempt = trial->attempt;
-    action->assembled = trial->assembled;
-    action->trial = kiln_str_dup(&job->tuner->actions->arena, kiln_str_from(trial->id));
+    action->assembled = trial->result.assembled;
+    action->trial = kiln_str_dup(kiln_tuner_step_arena(job->tuner), kiln_str_from(trial->id));
     return action;
 }
 
 void kiln_tuner_send(kiln_tuner *t, const kiln_message *message) {
-    if (t->link.state != KILN_LINK_UP) return;
-    kiln_message copy = kiln_message_copy(message, &t->actions->arena);
+    if (!kiln_tuner_is_linked(t)) return;
+    kiln_message copy = kiln_message_copy(message, kiln_tuner_step_arena(t));
     kiln_tuner_act(t, KILN_TUNER_SEND)->message = copy;
 }
 
 void kiln_tuner_upload(kiln_tuner *t, const kiln_digest *digest) {
     kiln_tuner_act(t, KILN_TUNER_UPLOAD)->digest = *digest;
+}
+
+void kiln_tuner_acknowledge(kiln_tuner *t, kiln_str trial, uint32_t attempt, uint64_t lease) {
+    kiln_message ack = {.type = KILN_MSG_TRIAL_ACK,
+                        .trial_ack = {.trial = trial, .attempt = attempt, .lease = lease}};
+    kiln_tuner_send(t, &ack);
 }
 
 void kiln_tuner_actions_reset(kiln_tuner_actions *actions) {
@@ -38,13 +86,4 @@ void kiln_tuner_actions_reset(kiln_tuner_actions *actions) {
 void kiln_tuner_actions_deinit(kiln_tuner_actions *actions) {
     kiln_arena_deinit(&actions->arena);
     kiln_vec_deinit(&actions->list);
-}
-
-void kiln_trial_identity(kiln_str job, kiln_str task_key, uint32_t index,
-                         char out_text[KILN_HASH128_TEXT]) {
-    kiln_strbuf text = {0};
-    kiln_strbuf_printf(&text, "trial 1\n%.*s\n%.*s\n%u\n", KILN_STR_ARG(job),
-                       KILN_STR_ARG(task_key), index);
-    kiln_hash128_print(kiln_hash128_of(text.data, text.size), out_text);
-    kiln_strbuf_deinit(&text);
 }

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
+#include "base/check.h"
 #include "base/macros.h"
 #include "base/reading.h"
 #include "tuner/state.h"
@@ -62,21 +62,22 @@ uint32_t kiln_tuner_winner(const kiln_msg_trial_result *result) {
 /* ---- What is known to be best ---- */
 
 /* Whether somebody who stood in no final looks faster than the judged best by more than `step`. */
-static bool is_challenged(const kiln_tuner_job_task *task, double step) {
-    return task->judged_ns > 0 && task->alone_ns > 0 &&
-           task->alone_ns < task->judged_ns * (1 - step);
+static bool is_challenged(const kiln_tuner_finals *final, double step) {
+    return final->judged_ns > 0 && final->alone_ns > 0 &&
+           final->alone_ns < final->judged_ns * (1 - step);
 }
 
 static bool is_settled(const kiln_tuner_job_task *task) {
-    return task->judged_ns > 0 && !is_challenged(task, 0);
+    return task->final.judged_ns > 0 && !is_challenged(&task->final, 0);
 }
 
 /* A judged gain stays what is told until somebody looks clearly faster. */
 static void tell_best(kiln_tuner_job_task *task) {
-    const bool judged = task->judged_ns > 0 && !is_challenged(task, KILN_TUNER_CLEAR_STEP);
-    task->best_ns = judged ? task->judged_ns : task->alone_ns;
-    task->gain_low = judged ? task->judged_gain_low : 0;
-    task->changed = true;
+    kiln_tuner_finals *final = &task->final;
+    const bool judged = final->judged_ns > 0 && !is_challenged(final, KILN_TUNER_CLEAR_STEP);
+    final->best_ns = judged ? final->judged_ns : final->alone_ns;
+    final->gain_low = judged ? final->judged_gain_low : 0;
+    kiln_tuner_task_set_changed(task);
 }
 
 /* 0: there is none. */
@@ -86,8 +87,8 @@ static double least_of(double a_ns, double b_ns) {
 
 void kiln_tuner_best_take(kiln_tuner_job_task *task, double median_ns) {
     if (!(median_ns > 0)) return;
-    task->alone_ns = least_of(task->alone_ns, median_ns);
-    task->late_ns = least_of(task->late_ns, median_ns);
+    task->final.alone_ns = least_of(task->final.alone_ns, median_ns);
+    task->final.late_ns = least_of(task->final.late_ns, median_ns);
     tell_best(task);
 }
 
@@ -113,11 +114,11 @@ static bool was_measured(const kiln_tuner_job_task *task) { return task->done > 
 /* Of a board, for each that stands: it is brought, warmed up, checked and sampled, each sample
  * behind an untimed run. */
 static double kernel_cost_ns(const kiln_tuner_job_task *task, const kiln_msg_policy *policy) {
-    double sample_ns = KILN_MAX((double)policy->sample_ns, task->best_ns);
+    double sample_ns = KILN_MAX((double)policy->sample_ns, task->final.best_ns);
     double samples_ns = KILN_MIN(policy->samples_max * sample_ns, (double)policy->total_ns);
     samples_ns = KILN_MAX(samples_ns, policy->samples_min * sample_ns);
-    const double untimed_ns = samples_ns / sample_ns * task->best_ns;
-    return samples_ns + untimed_ns + CHECKED_RUNS * task->best_ns + KERNEL_NS;
+    const double untimed_ns = samples_ns / sample_ns * task->final.best_ns;
+    return samples_ns + untimed_ns + CHECKED_RUNS * task->final.best_ns + KERNEL_NS;
 }
 
 /* Of the final at a task's end. */
@@ -136,7 +137,7 @@ static uint32_t count_boards(const kiln_tuner_job *job) {
 static double costs_ns(const kiln_tuner_job *job, kiln_tuner_final_state state) {
     double sum = 0;
     for (uint32_t i = 0; i < job->task_count; i++)
-        if (job->task[i].final == state && was_measured(&job->task[i]))
+        if (job->task[i].final.state == state && was_measured(&job->task[i]))
             sum += cost_ns(&job->task[i]);
     return sum / count_boards(job);
 }
@@ -153,18 +154,19 @@ uint64_t kiln_tuner_finals_reserve_ns(const kiln_tuner_job *job) {
 
 /* What the network is faster by, should the task's final confirm its best. */
 static double promise_ns(const kiln_tuner_job_task *task) {
-    return KILN_MAX(task->given.weight, 1u) * KILN_MAX(task->given.default_ns - task->best_ns, 0);
+    return KILN_MAX(task->given.weight, 1u) *
+           KILN_MAX(task->given.default_ns - task->final.best_ns, 0);
 }
 
 /* The one to begin next, which has time; NULL: none. */
 static kiln_tuner_job_task *next_final(const kiln_tuner_job *job) {
-    uint64_t end_ns = kiln_tuner_job_end_ns(job), now_ns = job->tuner->now_ns;
+    uint64_t end_ns = kiln_tuner_job_end_ns(job), now_ns = job->tuner->effects.now_ns;
     double left_ns = end_ns > now_ns ? (double)(end_ns - now_ns) : 0;
     kiln_tuner_job_task *best = NULL;
     left_ns -= costs_ns(job, KILN_TUNER_FINAL_OPEN);
     for (uint32_t i = 0; i < job->task_count; i++) {
         kiln_tuner_job_task *task = &job->task[i];
-        bool due = task->final == KILN_TUNER_FINAL_NONE && was_measured(task);
+        bool due = task->final.state == KILN_TUNER_FINAL_NONE && was_measured(task);
         if (!due || left_ns <= 0 || cost_ns(task) > left_ns) continue;
         if (!best || promise_ns(task) > promise_ns(best)) best = task;
     }
@@ -174,14 +176,14 @@ static kiln_tuner_job_task *next_final(const kiln_tuner_job *job) {
 static uint32_t count_open(const kiln_tuner_job *job) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < job->task_count; i++)
-        count += job->task[i].final == KILN_TUNER_FINAL_OPEN ||
-                 job->task[i].final == KILN_TUNER_FINAL_EARLY;
+        count += job->task[i].final.state == KILN_TUNER_FINAL_OPEN ||
+                 job->task[i].final.state == KILN_TUNER_FINAL_EARLY;
     return count;
 }
 
 /* No board has them and the time is up. */
 static void drop_late(kiln_tuner_job *job) {
-    if (job->tuner->now_ns < kiln_tuner_job_end_ns(job)) return;
+    if (job->tuner->effects.now_ns < kiln_tuner_job_end_ns(job)) return;
     for (uint32_t i = job->trial.count; i-- > 0;)
         if (job->trial.data[i]->state < KILN_TRIAL_SENT)
             kiln_tuner_final_end(job, job->trial.data[i]);
@@ -190,19 +192,18 @@ static void drop_late(kiln_tuner_job *job) {
 void kiln_tuner_finals_give_up(kiln_tuner_job *job) {
     for (uint32_t i = 0; i < job->task_count; i++) {
         kiln_tuner_job_task *task = &job->task[i];
-        if (task->final == KILN_TUNER_FINAL_DONE || !was_measured(task)) continue;
-        task->final = KILN_TUNER_FINAL_DONE;
+        if (task->final.state == KILN_TUNER_FINAL_DONE || !was_measured(task)) continue;
+        task->final.state = KILN_TUNER_FINAL_DONE;
         if (is_settled(task)) continue;
-        task->rest = KILN_REST_NO_FINAL;
-        task->changed = true;
+        kiln_tuner_task_set_rest(task, KILN_REST_NO_FINAL);
     }
 }
 
 /* Asks who stands. */
 static void begin_final(kiln_tuner_job *job, kiln_tuner_job_task *task, bool early) {
-    task->final = early ? KILN_TUNER_FINAL_EARLY : KILN_TUNER_FINAL_OPEN;
-    task->judged_done = task->done;
-    task->late_ns = 0;
+    task->final.state = early ? KILN_TUNER_FINAL_EARLY : KILN_TUNER_FINAL_OPEN;
+    task->final.judged_done = task->done;
+    task->final.late_ns = 0;
     kiln_tuner_action *action = kiln_tuner_act_on(job, KILN_TUNER_GATHER, NULL);
     action->task = (uint32_t)(task - job->task);
     action->early = early;
@@ -225,10 +226,11 @@ bool kiln_tuner_finals_advance(kiln_tuner_job *job) {
 
 void kiln_tuner_time_take(kiln_tuner_job *job, const kiln_tuner_trial *trial,
                           const kiln_msg_phases *spent_ns) {
-    double *sum = &job->trials_ns;
-    if (trial->index == KILN_TUNER_FINAL && job->task[trial->task].final == KILN_TUNER_FINAL_OPEN)
+    double *sum = &job->spent.trials_ns;
+    if (trial->index == KILN_TUNER_FINAL &&
+        job->task[trial->task].final.state == KILN_TUNER_FINAL_OPEN)
         return; /* the end has a share of its own */
-    if (trial->index == KILN_TUNER_FINAL) sum = &job->judging_ns;
+    if (trial->index == KILN_TUNER_FINAL) sum = &job->spent.judging_ns;
     *sum += (double)spent_ns->load + (double)spent_ns->warm + (double)spent_ns->run +
             (double)spent_ns->check;
 }
@@ -236,18 +238,18 @@ void kiln_tuner_time_take(kiln_tuner_job *job, const kiln_tuner_trial *trial,
 static bool may_spend(const kiln_tuner_job *job, const kiln_tuner_job_task *task,
                       uint32_t kernels) {
     double cost_ns = kernels * kernel_cost_ns(task, &kiln_tuner_judge_policy);
-    return job->judging_ns + cost_ns <= KILN_TUNER_JUDGE_SHARE * job->trials_ns;
+    return job->spent.judging_ns + cost_ns <= KILN_TUNER_JUDGE_SHARE * job->spent.trials_ns;
 }
 
 /* Whether there is a doubt that a judgement would end. */
 static bool is_doubtful(const kiln_tuner_job_task *task) {
     if (task->given.default_ns <= 0 || task->error) return false;
-    if (task->judged_ns > 0) return is_challenged(task, KILN_TUNER_JUDGE_STEP);
-    return task->alone_ns > 0 && task->alone_ns < task->given.default_ns;
+    if (task->final.judged_ns > 0) return is_challenged(&task->final, KILN_TUNER_JUDGE_STEP);
+    return task->final.alone_ns > 0 && task->final.alone_ns < task->given.default_ns;
 }
 
 static bool is_its_moment(const kiln_tuner_job *job, const kiln_tuner_job_task *task) {
-    const uint32_t since = task->done - task->judged_done;
+    const uint32_t since = task->done - task->final.judged_done;
     const uint32_t part = kiln_tuner_job_expects(job, task) / KILN_TUNER_JUDGE_PARTS;
     if (task->closed || task->rest != KILN_REST_NONE) return since > 0;
     return since >= KILN_MAX(part, KILN_TUNER_JUDGE_TRIALS);
@@ -256,7 +258,9 @@ static bool is_its_moment(const kiln_tuner_job *job, const kiln_tuner_job_task *
 void kiln_tuner_judge(kiln_tuner_job *job) {
     /* Without a trial to come the finals are next. An emulator's times say little. */
     kiln_tuner_job_task *best = NULL;
-    if (job->searched || job->proposed >= job->budget || job->emulated || count_open(job)) return;
+    if (job->searched || kiln_tuner_job_proposed(job) >= job->budget || job->emulated ||
+        count_open(job))
+        return;
     for (uint32_t i = 0; i < job->task_count; i++) {
         kiln_tuner_job_task *task = &job->task[i];
         bool due = is_doubtful(task) && is_its_moment(job, task);
@@ -271,62 +275,61 @@ void kiln_tuner_judge(kiln_tuner_job *job) {
 /* Of the fastest that may yet take the place of the judged best: the final at the end is the last
  * word. */
 static double left_alone_ns(const kiln_tuner_job_task *task) {
-    return task->final == KILN_TUNER_FINAL_EARLY ? least_of(task->late_ns, task->rest_ns) : 0;
+    return task->final.state == KILN_TUNER_FINAL_EARLY
+               ? least_of(task->final.late_ns, task->final.rest_ns)
+               : 0;
 }
 
 /* Nobody can be measured: the default has nobody to stand against, or no time is left for it. */
 static bool cannot_begin(const kiln_tuner_job *job, const kiln_tuner_job_task *task,
                          uint32_t finalists) {
     if (finalists < KILN_TUNER_JUDGED_LEAST || finalists > KILN_TUNER_ARTEFACTS_MAX) return true;
-    return task->final == KILN_TUNER_FINAL_EARLY &&
+    return task->final.state == KILN_TUNER_FINAL_EARLY &&
            (job->searched || !may_spend(job, task, finalists));
 }
 
 /* Nobody else stands: who looked faster alone stood already, or came too late to be seen. */
 static void judgement_holds(kiln_tuner_job_task *task) {
-    if (task->judged_ns <= 0) return;
-    task->alone_ns = left_alone_ns(task);
+    if (task->final.judged_ns <= 0) return;
+    task->final.alone_ns = left_alone_ns(task);
     tell_best(task);
 }
 
 static void end_final(kiln_tuner_job_task *task) {
-    task->final =
-        task->final == KILN_TUNER_FINAL_EARLY ? KILN_TUNER_FINAL_NONE : KILN_TUNER_FINAL_DONE;
+    task->final.state =
+        task->final.state == KILN_TUNER_FINAL_EARLY ? KILN_TUNER_FINAL_NONE : KILN_TUNER_FINAL_DONE;
 }
 
 /* By what is measured: another final of the task has another identity. */
-static void identify(const kiln_tuner_job *job, kiln_tuner_trial *trial) {
+static void identify(const kiln_tuner_job *job, const kiln_tuner_event *event,
+                     char out_id[KILN_HASH128_TEXT]) {
     char digest[KILN_DIGEST_TEXT];
     kiln_strbuf text = {0};
     kiln_strbuf_printf(&text, "final 2\n%s\n%.*s\n", job->identity,
-                       KILN_STR_ARG(job->task[trial->task].given.key));
-    for (uint32_t i = 0; i < trial->artefact_count; i++) {
-        kiln_digest_print(&trial->artefact[i].digest, digest);
+                       KILN_STR_ARG(job->task[event->task].given.key));
+    for (uint32_t i = 0; i < event->finalist_count; i++) {
+        kiln_digest_print(&event->finalist[i].digest, digest);
         kiln_strbuf_printf(&text, "%s\n", digest);
     }
-    kiln_hash128_print(kiln_hash128_of(text.data, text.size), trial->id);
+    kiln_hash128_print(kiln_hash128_of(text.data, text.size), out_id);
     kiln_strbuf_deinit(&text);
 }
 
 void kiln_tuner_final_gathered(kiln_tuner_job *job, const kiln_tuner_event *event) {
     if (event->task >= job->task_count || job->state != KILN_TUNER_JOB_RUNNING) return;
     kiln_tuner_job_task *task = &job->task[event->task];
-    if (task->final != KILN_TUNER_FINAL_OPEN && task->final != KILN_TUNER_FINAL_EARLY) return;
-    task->rest_ns = event->alone_ns;
+    if (task->final.state != KILN_TUNER_FINAL_OPEN && task->final.state != KILN_TUNER_FINAL_EARLY)
+        return;
+    task->final.rest_ns = event->alone_ns;
     if (cannot_begin(job, task, event->finalist_count)) {
         if (event->finalist_count < KILN_TUNER_JUDGED_LEAST) judgement_holds(task);
         end_final(task);
         return;
     }
-    kiln_tuner_trial *trial = kiln_alloc(sizeof *trial);
-    trial->state = KILN_TRIAL_UPLOADING;
-    trial->task = event->task;
-    trial->index = KILN_TUNER_FINAL;
-    trial->attempt = 1;
-    trial->artefact_count = event->finalist_count;
-    memcpy(trial->artefact, event->finalist, event->finalist_count * sizeof trial->artefact[0]);
-    identify(job, trial);
-    kiln_vec_push(&job->trial, trial);
+    char id[KILN_HASH128_TEXT];
+    identify(job, event, id);
+    kiln_tuner_trial *trial = kiln_tuner_trial_add(job, event->task, KILN_TUNER_FINAL, id);
+    kiln_tuner_trial_set_artefacts(trial, event->finalist, event->finalist_count);
 }
 
 void kiln_tuner_final_end(kiln_tuner_job *job, kiln_tuner_trial *trial) {
@@ -339,18 +342,18 @@ void kiln_tuner_final_end(kiln_tuner_job *job, kiln_tuner_trial *trial) {
 bool kiln_tuner_final_is_disturbed(const kiln_tuner_job *job, const kiln_tuner_trial *trial,
                                    const kiln_msg_trial_result *result) {
     const kiln_tuner_job_task *task = &job->task[trial->task];
-    uint64_t end_ns = kiln_tuner_job_end_ns(job), now_ns = job->tuner->now_ns;
+    uint64_t end_ns = kiln_tuner_job_end_ns(job), now_ns = job->tuner->effects.now_ns;
     double base_ns = kiln_tuner_standing_of(result, 0).median_ns;
     double others_ns = rest_costs_ns(job) + costs_ns(job, KILN_TUNER_FINAL_OPEN);
     bool has_time = end_ns > now_ns && (double)(end_ns - now_ns) > others_ns + cost_ns(task);
-    if (task->final == KILN_TUNER_FINAL_EARLY) return false; /* another one comes anyway */
+    if (task->final.state == KILN_TUNER_FINAL_EARLY) return false; /* another one comes anyway */
     return result->out_of_band ||
            (has_time && task->given.default_ns > 0 && base_ns > DISTURBED * task->given.default_ns);
 }
 
 static bool is_spoilt_judgement(const kiln_tuner_job_task *task,
                                 const kiln_msg_trial_result *result) {
-    return task->final == KILN_TUNER_FINAL_EARLY && result->out_of_band;
+    return task->final.state == KILN_TUNER_FINAL_EARLY && result->out_of_band;
 }
 
 /* What the task is said to have reached from here on is what its final says. */
@@ -361,11 +364,23 @@ bool kiln_tuner_final_count(kiln_tuner_job *job, const kiln_tuner_trial *trial,
     kiln_tuner_standing base = kiln_tuner_standing_of(result, 0);
     if (base.median_ns <= 0 || is_spoilt_judgement(task, result)) return false;
     kiln_tuner_standing best = kiln_tuner_standing_of(result, kiln_tuner_winner(result));
-    task->given.default_ns = base.median_ns;
-    task->judged_ns = best.median_ns;
-    task->judged_gain_low = best.gain_low;
-    task->alone_ns = left_alone_ns(task);
-    kiln_tuner_race_judge(&task->race, task->judged_ns);
+    kiln_tuner_task_set_default(task, base.median_ns);
+    task->final.judged_ns = best.median_ns;
+    task->final.judged_gain_low = best.gain_low;
+    task->final.alone_ns = left_alone_ns(task);
+    kiln_tuner_task_judged(task, task->final.judged_ns);
     tell_best(task);
     return true;
+}
+
+void kiln_tuner_finals_check(const kiln_tuner_job *job) {
+    for (uint32_t i = 0; i < job->task_count && job->state == KILN_TUNER_JOB_RUNNING; i++) {
+        const kiln_tuner_finals *final = &job->task[i].final;
+        const bool open =
+            final->state == KILN_TUNER_FINAL_OPEN || final->state == KILN_TUNER_FINAL_EARLY;
+        KILN_CHECK(final->judged_done <= job->task[i].done);
+        for (uint32_t k = 0; k < job->trial.count && !open; k++)
+            KILN_CHECK(job->trial.data[k]->task != i ||
+                       job->trial.data[k]->index != KILN_TUNER_FINAL);
+    }
 }

@@ -4,32 +4,24 @@
 
 /* ---- Results ---- */
 
-/* Whether it may be the best. */
-static bool count(kiln_tuner_job_task *task, kiln_outcome outcome, bool raced, double median_ns) {
-    bool ok = outcome == KILN_OUTCOME_OK;
-    task->done++;
-    task->failed += !ok;
-    task->raced += raced;
-    task->changed = true;
-    if (!ok || raced || median_ns <= 0) return false;
-    kiln_tuner_race_take(&task->race, median_ns);
-    kiln_tuner_best_take(task, median_ns);
+static bool count(kiln_tuner_job_task *task, const kiln_tuner_result *result) {
+    if (!kiln_tuner_task_count(task, result)) return false;
+    kiln_tuner_best_take(task, result->median_ns);
     return true;
 }
 
 void kiln_tuner_count_result(kiln_tuner_job *job, const kiln_tuner_trial *trial) {
     kiln_tuner_job_task *task = &job->task[trial->task];
-    if (count(task, trial->outcome, trial->raced, trial->median_ns) && trial->is_default)
-        task->given.default_ns = trial->median_ns;
+    if (count(task, &trial->result) && trial->is_default)
+        kiln_tuner_task_set_default(task, trial->result.median_ns);
 }
 
 void kiln_tuner_count_stored(kiln_tuner_job *job) {
     for (uint32_t i = 0; i < job->task_count; i++) {
         kiln_tuner_job_task *task = &job->task[i];
         for (uint32_t index = 0; index < task->stored_end; index++) {
-            kiln_tuner_stored *stored = &task->stored[index];
-            if (stored->have) count(task, stored->outcome, stored->raced, stored->median_ns);
-            stored->have = false;
+            const kiln_tuner_result *stored = kiln_tuner_task_take_stored(task, index);
+            if (stored) count(task, stored);
         }
     }
 }
@@ -51,19 +43,19 @@ kiln_msg_task_state kiln_tuner_task_state_of(const kiln_tuner_job *job,
         .planned = KILN_MAX(kiln_tuner_job_expects(job, task), task->done),
         .done = task->done,
         .failed = task->failed,
-        .best_ns = task->best_ns,
+        .best_ns = task->final.best_ns,
         .default_ns = task->given.default_ns,
         .flops = task->given.flops,
         .raced = task->raced,
         .rest = task->rest,
-        .gain_low = task->gain_low,
+        .gain_low = task->final.gain_low,
     };
 }
 
 /* Tasks that were given up, as many as a message may tell. */
 uint32_t kiln_tuner_faults_of(const kiln_tuner_job *job, kiln_msg_task_fault **out_fault) {
-    kiln_msg_task_fault *fault =
-        KILN_ARENA_ARRAY(&job->tuner->actions->arena, kiln_msg_task_fault, KILN_MESSAGES_FAULTS);
+    kiln_msg_task_fault *fault = KILN_ARENA_ARRAY(kiln_tuner_step_arena(job->tuner),
+                                                  kiln_msg_task_fault, KILN_MESSAGES_FAULTS);
     uint32_t count = 0;
     for (uint32_t i = 0; i < job->task_count && count < KILN_MESSAGES_FAULTS; i++)
         if (job->task[i].error)
@@ -82,17 +74,17 @@ void kiln_tuner_job_send_done(kiln_tuner_job *job) {
                      .text = kiln_str_slice(kiln_str_from(job->text), 0, KILN_MESSAGES_PROSE),
                      .records = job->records,
                      .trials = measured(job),
-                     .wall_ms = (t->now_ns - job->began_ns) / UINT64_C(1000000)},
+                     .wall_ms = (t->effects.now_ns - job->began_ns) / UINT64_C(1000000)},
     };
     kiln_msg_task_state *states =
-        KILN_ARENA_ARRAY(&t->actions->arena, kiln_msg_task_state, job->task_count);
+        KILN_ARENA_ARRAY(kiln_tuner_step_arena(t), kiln_msg_task_state, job->task_count);
     for (uint32_t i = 0; i < job->task_count; i++)
         states[i] = kiln_tuner_task_state_of(job, &job->task[i]);
     done.job_done.tasks.item = states;
     done.job_done.tasks.count = job->task_count;
     done.job_done.faults.count = kiln_tuner_faults_of(job, &done.job_done.faults.item);
     kiln_tuner_send(t, &done);
-    job->again_ns = t->now_ns + KILN_TUNER_RESEND_NS;
+    job->again_ns = t->effects.now_ns + KILN_TUNER_RESEND_NS;
 }
 
 void kiln_tuner_job_end(kiln_tuner_job *job) {

@@ -1,578 +1,98 @@
-/* A job from its model to its searchers. PREPARE goes: blobs here -> tasks found in a worker ->
- * the client's records imported, stored records looked up, searchers made -> PREPARED. */
-#include <math.h>
+/* The list of a tuner's jobs, and what is left of the budget of each. */
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/check.h"
-#include "base/clock.h"
-#include "base/fail.h"
-#include "base/log.h"
-#include "base/str.h"
-#include "base/trace.h"
-#include "db/bundle.h"
-#include "db/trust.h"
-#include "tuner/plausible.h"
-#include "tuner/shell.h"
+#include "base/macros.h"
+#include "tuner/state.h"
 
-#define TASKS_DEADLINE_NS (UINT64_C(300) * KILN_NS_PER_S) /* large models fold large constants */
-#define REFERENCE_DEADLINE_NS (UINT64_C(600) * KILN_NS_PER_S) /* serial, fp64 */
-#define BUILD_DEADLINE_NS (UINT64_C(20) * KILN_NS_PER_S)
-#define EXPORT_RECORDS_MAX 4096u /* newest per task */
+/* ---- The list ---- */
 
-static const kiln_digest no_digest;
-
-/* What a callback needs to find its way back: the job may be gone by then. */
-typedef struct ticket {
-    kiln_shell *shell;
-    uint64_t job;
-    uint32_t task, index;
-} ticket;
-
-static ticket *ticket_make(kiln_shell_job *job, uint32_t task, uint32_t index) {
-    ticket *t = kiln_alloc(sizeof *t);
-    *t = (ticket){job->shell, job->handle, task, index};
-    return t;
+kiln_tuner_job *kiln_tuner_job_add(kiln_tuner *t) {
+    kiln_tuner_job *job = kiln_alloc(sizeof *job);
+    job->tuner = t;
+    job->handle = ++t->job.last_handle;
+    kiln_arena_init(&job->arena, KILN_TUNER_ARENA_BYTES);
+    kiln_vec_push(&t->job, job);
+    return job;
 }
 
-/* Frees the ticket; NULL when the job was forgotten meanwhile. */
-static kiln_shell_job *ticket_use(ticket *t, ticket *out) {
-    *out = *t;
-    kiln_free(t);
-    return kiln_shell_find_job(out->shell, out->job);
+void kiln_tuner_job_free(kiln_tuner_job *job) {
+    while (job->trial.count) kiln_tuner_trial_remove(job, job->trial.data[0]);
+    kiln_tuner_remove(&job->tuner->job, job);
+    kiln_free(job->trial.data);
+    kiln_free(job->lease.data);
+    kiln_arena_deinit(&job->arena);
+    kiln_free(job);
 }
 
-/* ---- errands --------------------------------------------------------------------------------- */
-
-static kiln_strbuf copy_of(kiln_str bytes) {
-    kiln_strbuf copy = {0};
-    kiln_strbuf_append(&copy, bytes.data, bytes.size);
-    return copy;
+kiln_tuner_job *kiln_tuner_job_find(kiln_tuner *t, uint64_t handle) {
+    for (uint32_t i = 0; i < t->job.count; i++)
+        if (t->job.data[i]->handle == handle) return t->job.data[i];
+    return NULL;
 }
 
-static kiln_str keep(kiln_arena *arena, kiln_str text) {
-    return kiln_str_from(kiln_str_dup(arena, text));
+kiln_tuner_job *kiln_tuner_job_find_by_id(kiln_tuner *t, kiln_str id) {
+    for (uint32_t i = 0; i < t->job.count; i++)
+        if (kiln_str_is(id, t->job.data[i]->id)) return t->job.data[i];
+    return NULL;
 }
 
-/* ---- PREPARE, last: the event ---------------------------------------------------------------- */
-
-/* ---- PREPARE, second: tasks ------------------------------------------------------------------ */
-
-/* A task that has no space to search is told so in `error`; what stops the job is an error. */
-static kiln_status open_task(kiln_shell_job *job, const kiln_task *found,
-                             const kiln_layout *const *layout, kiln_shell_task *task) {
-    kiln_searcher_options options = {0};
-    kiln_points *points = NULL;
-    kiln_strbuf text = {0};
-    kiln_program_print(found->te, &text);
-    *task = (kiln_shell_task){.key = keep(&job->arena, found->key),
-                              .op = keep(&job->arena, found->op),
-                              .text = keep(&job->arena, kiln_strbuf_view(&text)),
-                              .te = found->te,
-                              .flops = found->flops,
-                              .least_flops = kiln_algorithm_least_flops(found->te, &job->accuracy),
-                              .weight = (uint32_t)found->weight};
-    kiln_strbuf_deinit(&text);
-    kiln_status st = kiln_searcher_find(job->spec.searcher, &options.kind);
-    if (st) return kiln_status_note(st, "task %.*s", KILN_STR_ARG(task->op));
-    if (!job->model && kiln_searcher_learns(options.kind))
-        job->model = kiln_cost_model_create(
-            &(kiln_cost_model_options){.kind = job->shell->options.model, .seed = job->spec.seed});
-    options.seed = kiln_hash64(task->key.data, task->key.size, job->spec.seed);
-    options.task = task->key;
-    options.model = kiln_searcher_learns(options.kind) ? job->model : NULL;
-    /* Without a model nothing but the registers counts, which the analytic one knows. */
-    kiln_model_kind model = options.model ? job->shell->options.model : KILN_MODEL_ANALYTIC;
-    const kiln_space_options space = {.layout = layout, .accuracy = job->accuracy};
-    st = kiln_points_of_space_with(task->te, &job->target, &space, model, &points);
-    if (!st) st = kiln_searcher_create(&options, points, &task->searcher);
-    if (!st) return KILN_OK;
-    kiln_log(KILN_LOG_WARN, "job %s: %.*s cannot be searched: %s", job->identity,
-             KILN_STR_ARG(task->op), kiln_status_text(st));
-    task->error = keep(&job->arena, kiln_str_from(kiln_status_text(st)));
-    kiln_status_free(st); /* the task's own end: others go on */
-    return KILN_OK;
+const char *kiln_tuner_job_keep(kiln_tuner_job *job, kiln_str text) {
+    return kiln_str_dup(&job->arena, text);
 }
 
-static bool wanted(const kiln_shell_job *job, const kiln_task *task) {
-    kiln_str filter = job->spec.tasks;
-    if (filter.size == 0) return true;
-    while (filter.size) {
-        kiln_str word = kiln_str_trim(kiln_str_cut(&filter, ','));
-        if (word.size == 0) continue;
-        if (memmem(task->key.data, task->key.size, word.data, word.size)) return true;
-        if (memmem(task->op.data, task->op.size, word.data, word.size)) return true;
-    }
-    return false;
+/* ---- Budgets ---- */
+
+static uint32_t proposed(const kiln_tuner_job_task *task) {
+    return task->next_propose - task->missing;
 }
 
-_Static_assert(KILN_TUNER_ROW == KILN_ROW_STEPS_MAX, "rows of the tuner are the compiler's");
-
-/* Those of the alternatives all of whose tasks are the job's. place: [searched] in the job's list,
- * + 1; 0: not in it. */
-static void keep_alternatives(kiln_shell_job *job, const kiln_compilation *c,
-                              const uint32_t *place) {
-    job->alternative = KILN_ARENA_ARRAY(&job->arena, kiln_tuner_alternative, c->alternative_count);
-    for (uint32_t i = 0; i < c->alternative_count; i++) {
-        const kiln_alternative *from = &c->alternative[i];
-        kiln_tuner_alternative to = {
-            .task = place[from->task] - 1, .count = from->count, .times = from->times};
-        bool whole = place[from->task] > 0;
-        for (uint32_t k = 0; k < from->count; k++) {
-            whole = whole && place[from->instead_of[k]];
-            to.instead_of[k] = place[from->instead_of[k]] - 1;
-        }
-        if (whole) job->alternative[job->alternative_count++] = to;
-    }
+uint64_t kiln_tuner_job_proposed(const kiln_tuner_job *job) {
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < job->task_count; i++) sum += proposed(&job->task[i]);
+    return sum;
 }
 
-/* `bytes`: a compilation, which the job keeps. */
-static kiln_status open_tasks(kiln_shell_job *job, kiln_str bytes) {
-    kiln_compilation *c = NULL;
-    kiln_str copy = {kiln_arena_copy(&job->arena, bytes.data, bytes.size), bytes.size};
-    kiln_status st = kiln_compilation_decode(copy, &job->arena, &c);
-    if (st) return st;
-    const kiln_tasks *tasks = &c->searched;
-    job->task = KILN_ARENA_ARRAY(&job->arena, kiln_shell_task, tasks->count);
-    for (uint32_t i = 0; i < tasks->count; i++) job->task_count += wanted(job, &tasks->task[i]);
-    if (tasks->count && !job->task_count)
-        st = KILN_ERROR(NOT_FOUND, "none of the model's %u tasks matches '%.*s'", tasks->count,
-                        KILN_STR_ARG(job->spec.tasks));
-    uint32_t *place = KILN_ARENA_ARRAY(&job->arena, uint32_t, tasks->count), count = 0;
-    for (uint32_t i = 0; !st && i < tasks->count; i++) {
-        if (!wanted(job, &tasks->task[i])) continue;
-        st = open_task(job, &tasks->task[i], c->agreed[i], &job->task[count++]);
-        place[i] = count;
-    }
-    if (!st) keep_alternatives(job, c, place);
-    return st;
+uint32_t kiln_tuner_job_expects(const kiln_tuner_job *job, const kiln_tuner_job_task *task) {
+    uint32_t open = 0;
+    for (uint32_t i = 0; i < job->task_count; i++) open += !job->task[i].closed;
+    if (task->closed || open == 0 || job->budget == UINT64_MAX) return proposed(task);
+    uint64_t rest = job->budget - KILN_MIN(kiln_tuner_job_proposed(job), job->budget), before = 0;
+    for (const kiln_tuner_job_task *other = job->task; other < task; other++)
+        before += !other->closed;
+    return proposed(task) + (uint32_t)(rest / open + (before < rest % open));
 }
 
-/* What gets no trials needs no searcher. */
-static void close_tasks(kiln_shell_job *job) {
-    bool *closed = KILN_ARENA_ARRAY(&job->arena, bool, job->task_count);
-    uint64_t budget =
-        kiln_tuner_budget(&job->spec, kiln_shell_list_tasks(job), job->task_count, closed);
-    for (uint32_t i = 0; i < job->task_count; i++) {
-        if (budget > 0 && !closed[i]) continue;
-        kiln_searcher_destroy(job->task[i].searcher);
-        job->task[i].searcher = NULL;
-    }
+uint64_t kiln_tuner_job_end_ns(const kiln_tuner_job *job) {
+    double budget_ns = job->spec.seconds * 1e9;
+    /* A budget beyond what the clock can tell is none. */
+    if (budget_ns <= 0 || budget_ns > 9e18) return UINT64_MAX;
+    return job->began_ns + (uint64_t)budget_ns;
 }
 
-kiln_status kiln_shell_import(kiln_shell_job *job) {
-    if (kiln_digest_equal(&job->spec.records, &no_digest)) return KILN_OK;
-    kiln_arena scratch;
-    kiln_arena_init(&scratch, 0);
-    kiln_plausible_task *known = KILN_ARENA_ARRAY(&scratch, kiln_plausible_task, job->task_count);
+static uint32_t count_busy(const kiln_tuner_job *job) {
+    uint32_t busy = 0;
+    for (uint32_t i = 0; i < job->trial.count; i++)
+        busy += job->trial.data[i]->state == KILN_TRIAL_BUILDING;
     for (uint32_t i = 0; i < job->task_count; i++)
-        known[i] = (kiln_plausible_task){job->task[i].key, job->task[i].te};
-    const kiln_db_import_options options = {.now_wall_ns = (int64_t)kiln_clock_wall_ns(),
-                                            .implausible = kiln_plausible_why_not,
-                                            .context =
-                                                kiln_plausible_create_for(known, job->task_count)};
-    kiln_db_import_counts counts = {0};
-    kiln_str bytes = {0};
-    kiln_status st = kiln_blob_store_get(job->shell->store, &job->spec.records, &scratch, &bytes);
-    if (!st) st = kiln_bundle_import(job->shell->db, bytes, &options, &counts);
-    if (!st && counts.records > counts.trusted) {
-        kiln_strbuf text = {0};
-        kiln_db_import_print(&counts, &text);
-        kiln_log(KILN_LOG_INFO, "job %s came with %s", job->identity, text.data);
-        kiln_strbuf_deinit(&text);
-    }
-    kiln_plausible_destroy(options.context);
-    kiln_arena_deinit(&scratch);
-    return st;
+        busy += job->task[i].reference.state == KILN_TUNER_BLOB_MAKING;
+    return busy;
 }
 
-static void take_tasks(kiln_shell_errand *e) {
-    kiln_status st = open_tasks(e->job, kiln_strbuf_view(&e->bytes));
-    if (!st) st = kiln_shell_import(e->job);
-    if (!st) st = kiln_shell_find_transfer(e->job);
-    if (!st) close_tasks(e->job);
-    e->status = st;
+uint32_t kiln_tuner_builds_busy(const kiln_tuner *t) {
+    uint32_t busy = 0;
+    for (uint32_t j = 0; j < t->job.count; j++) busy += count_busy(t->job.data[j]);
+    return busy;
 }
 
-static void on_part(kiln_shell_errand *e) {
-    kiln_shell_part_done(e->job, kiln_shell_take_status(e));
-}
-
-static void on_tasks(void *context, const kiln_work_reply *reply, kiln_outcome outcome,
-                     const char *text) {
-    (void)outcome;
-    ticket t;
-    kiln_shell_job *job = ticket_use(context, &t);
-    if (!job) return;
-    kiln_status st = kiln_status_note(kiln_builders_status(reply, text), "reading the model");
-    if (st) {
-        kiln_shell_part_done(job, st);
-        return;
-    }
-    const kiln_shell_errand errand = {
-        .job = job, .run = take_tasks, .done = on_part, .bytes = copy_of(reply->bytes)};
-    kiln_shell_send_out(&errand, "tasks of a model");
-}
-
-static void ask_tasks(kiln_shell_job *job) {
-    char *path = NULL;
-    kiln_status st = kiln_blob_store_path(job->shell->store, &job->spec.model, &job->arena, &path);
-    if (st) {
-        kiln_shell_part_done(job, st);
-        return;
-    }
-    kiln_work_request request = {.work = KILN_WORK_TASKS,
-                                 .target = job->spec.target,
-                                 .figures = job->spec.figures,
-                                 .accuracy = job->accuracy,
-                                 .model_path = kiln_str_from(path),
-                                 .model_form = job->spec.form};
-    kiln_builders_submit(job->shell->builders, &request, true, TASKS_DEADLINE_NS, on_tasks,
-                         ticket_make(job, 0, 0));
-}
-
-/* ---- PREPARE, first: blobs ------------------------------------------------------------------- */
-
-static void fetch_next(kiln_shell_job *job);
-
-static void on_fetched(void *context, const kiln_digest *digest, kiln_status status) {
-    (void)digest;
-    ticket t;
-    kiln_shell_job *job = ticket_use(context, &t);
-    if (!job) {
-        kiln_status_free(status);
-    } else if (kiln_status_code(status) == KILN_UNAVAILABLE) {
-        kiln_status_free(status); /* the connection closes */
-        job->wants_blobs = true;
-    } else if (status) {
-        kiln_shell_part_done(job, kiln_status_note(status, "fetching the model"));
-    } else {
-        fetch_next(job);
-    }
-}
-
-/* Fetches what is missing, one blob after the other; then goes on. A tracker that goes away
- * meanwhile is waited for. */
-static void fetch_next(kiln_shell_job *job) {
-    kiln_shell *shell = job->shell;
-    const kiln_digest *need[] = {&job->spec.model, &job->spec.records, &job->spec.by_hand};
-    for (size_t i = 0; i < KILN_ARRAY_COUNT(need); i++) {
-        if (kiln_digest_equal(need[i], &no_digest) || kiln_blob_store_has(shell->store, need[i]))
-            continue;
-        if (shell->blobs)
-            kiln_blobs_fetch(shell->blobs, need[i], on_fetched, ticket_make(job, 0, 0));
-        else
-            job->wants_blobs = true;
-        return;
-    }
-    ask_tasks(job);
-}
-
-void kiln_shell_fetch_again(kiln_shell *shell) {
-    for (kiln_shell_job *job = shell->jobs; job; job = job->next) {
-        if (!job->wants_blobs || job->forgotten) continue;
-        job->wants_blobs = false;
-        fetch_next(job);
-    }
-}
-
-/* On disk at once: nobody waits for the writer's place while a job is prepared. */
-static kiln_status store_job(kiln_shell_job *job, const char *state) {
-    kiln_db *db = job->shell->db;
-    char digest[KILN_DIGEST_TEXT];
-    kiln_digest_print(&job->spec.model, digest);
-    kiln_db_job row = {.id = kiln_str_from(job->identity),
-                       .model = job->spec.model_name,
-                       .model_digest = kiln_str_from(digest),
-                       .target = job->spec.target,
-                       .searcher = job->spec.searcher,
-                       .trials_max = job->spec.trials,
-                       .seed = (int64_t)job->spec.seed,
-                       .project = job->spec.project,
-                       .user = job->spec.user,
-                       .state = kiln_str_from(state),
-                       .opened_wall_ns = (int64_t)job->opened_wall_ns};
-    kiln_db_target target = {.target = job->spec.target};
-    kiln_status st = kiln_db_put_target(db, &target);
-    if (!st) st = kiln_db_put_job(db, &row);
-    if (!st) st = kiln_db_commit(db);
-    if (st) kiln_db_rollback(db);
-    return st;
-}
-
-/* A job that an earlier run of a tuner began is as old as it was then. */
-static kiln_status find_age(kiln_shell_job *job) {
-    kiln_db_job row = {0};
-    bool found = false;
-    kiln_status st =
-        kiln_db_find_job(job->shell->db, kiln_str_from(job->identity), &job->arena, &row, &found);
-    found &= row.origin.size == 0; /* a client's row says nothing of ours */
-    if (!st && found && row.opened_wall_ns > 0 && row.opened_wall_ns < (int64_t)job->opened_wall_ns)
-        job->opened_wall_ns = (uint64_t)row.opened_wall_ns;
-    return st;
-}
-
-static void begin(kiln_shell_errand *e) {
-    e->status = find_age(e->job);
-    if (!e->status) e->status = store_job(e->job, "open");
-}
-
-static void on_begun(kiln_shell_errand *e) {
-    kiln_shell_job *job = e->job;
-    if (e->status) {
-        kiln_shell_part_done(job, kiln_shell_take_status(e));
-        return;
-    }
-    job->wants_claim = true;
-    job->waiting++;
-    kiln_shell_claim(job->shell);
-    fetch_next(job);
-}
-
-/* What is no number asks for the default. */
-static kiln_accuracy accuracy_of(const kiln_msg_job_spec *spec) {
-    return (kiln_accuracy){.precision = (kiln_precision)spec->precision,
-                           .exact = spec->exact,
-                           .error_max = isfinite(spec->error_max) ? spec->error_max : 0};
-}
-
-void kiln_shell_prepare(kiln_shell *shell, const kiln_tuner_action *action) {
-    kiln_shell_job *job = kiln_alloc(sizeof *job);
-    *job = (kiln_shell_job){.shell = shell,
-                            .next = shell->jobs,
-                            .handle = action->job,
-                            .opened_wall_ns = kiln_clock_wall_ns(),
-                            .waiting = 1};
-    shell->jobs = job;
-    kiln_arena_init(&job->arena, 0);
-    job->identity = kiln_str_dup(&job->arena, kiln_str_from(action->text));
-    kiln_message assign = {.type = KILN_MSG_JOB_ASSIGN, .job_assign = {.spec = *action->spec}};
-    job->spec = kiln_message_copy(&assign, &job->arena).job_assign.spec;
-    job->accuracy = accuracy_of(&job->spec);
-    job->allowed = (kiln_db_allowed){kiln_algorithm_allowed(&job->accuracy, &job->arena),
-                                     kiln_accuracy_error_max(&job->accuracy)};
-    job->trusting = kiln_db_trusting_read(action->trusted, &job->arena);
-    kiln_log(KILN_LOG_INFO, "job %s: %.*s for %.*s", job->identity,
-             KILN_STR_ARG(job->spec.model_name), KILN_STR_ARG(job->spec.target));
-    kiln_figures calibration;
-    kiln_status st = kiln_target_parse(job->spec.target, &job->arena, &job->target);
-    if (!st) st = kiln_figures_decode(job->spec.figures, &calibration);
-    if (!st) kiln_target_calibrate(&job->target, &calibration);
-    if (st) {
-        kiln_shell_part_done(job, st);
-        return;
-    }
-    const kiln_shell_errand errand = {.job = job, .run = begin, .done = on_begun};
-    kiln_shell_send_out(&errand, "PREPARE, begun");
-}
-
-/* ---- REFERENCE ------------------------------------------------------------------------------- */
-
-static void keep_reference(kiln_shell_errand *e) {
-    kiln_blob_store *store = e->job->shell->store;
-    e->status = kiln_blob_store_put(store, kiln_strbuf_view(&e->bytes), &e->digest);
-    if (!e->status)
-        e->status = kiln_blob_store_put(store, e->job->task[e->task].text, &e->other_digest);
-}
-
-static void post_reference(kiln_shell_job *job, uint32_t index, kiln_status st,
-                           kiln_tuner_event event) {
-    const kiln_shell_task *task = &job->task[index];
-    event.kind = KILN_TUNER_REFERENCED;
-    event.job = job->handle;
-    event.task = index;
-    st = kiln_status_note(st, "making the reference of %.*s", KILN_STR_ARG(task->op));
-    event.code = kiln_status_code(st);
-    if (st) event.failure = kiln_status_text(st);
-    if (st) kiln_log(KILN_LOG_WARN, "job %s: %s", job->identity, event.failure);
-    kiln_shell_post(job->shell, &event);
-    kiln_status_free(st);
-}
-
-static void on_reference_kept(kiln_shell_errand *e) {
-    kiln_tuner_event event = {0};
-    event.artefact = (kiln_msg_blob_ref){e->digest, e->bytes.size};
-    event.program = (kiln_msg_blob_ref){e->other_digest, e->job->task[e->task].text.size};
-    post_reference(e->job, e->task, kiln_shell_take_status(e), event);
-}
-
-static void on_reference(void *context, const kiln_work_reply *reply, kiln_outcome outcome,
-                         const char *text) {
-    (void)outcome;
-    ticket t;
-    kiln_shell_job *job = ticket_use(context, &t);
-    if (!job) return;
-    kiln_status st = kiln_builders_status(reply, text);
-    if (st) {
-        post_reference(job, t.task, st, (kiln_tuner_event){0});
-        return;
-    }
-    const kiln_shell_errand errand = {.job = job,
-                                      .task = t.task,
-                                      .run = keep_reference,
-                                      .done = on_reference_kept,
-                                      .bytes = copy_of(reply->bytes)};
-    kiln_shell_send_out(&errand, "a reference");
-}
-
-void kiln_shell_reference(kiln_shell *shell, const kiln_tuner_action *action) {
-    kiln_shell_job *job = kiln_shell_find_job(shell, action->job);
-    if (!job) return;
-    const kiln_shell_task *task = &job->task[action->task];
-    kiln_strbuf target = {0};
-    kiln_target_print(&job->target, &target);
-    kiln_work_request request = {.work = KILN_WORK_REFERENCE,
-                                 .target = kiln_strbuf_view(&target),
-                                 .te = task->text,
-                                 .task_key = task->key,
-                                 .seed = job->spec.seed};
-    kiln_builders_submit(shell->builders, &request, false, REFERENCE_DEADLINE_NS, on_reference,
-                         ticket_make(job, action->task, 0));
-    kiln_strbuf_deinit(&target);
-}
-
-/* ---- candidates ------------------------------------------------------------------------------ */
-
-/* ---- BUILD ----------------------------------------------------------------------------------- */
-
-static void trace_build(const kiln_shell_job *job, uint32_t task, uint32_t index,
-                        kiln_trace_phase phase) {
-    if (!kiln_trace_is_on()) return;
-    kiln_strbuf id = {0};
-    kiln_strbuf_printf(&id, "%s/%u/%u", job->identity, task, index);
-    const kiln_log_field field[] = {{"job", kiln_str_from(job->identity)},
-                                    {"task", job->task[task].key}};
-    kiln_trace_event(phase, KILN_TRACE_BUILD, kiln_strbuf_view(&id), kiln_clock_ns(), field, 2);
-    kiln_strbuf_deinit(&id);
-}
-
-static void on_artefact_kept(kiln_shell_errand *e) {
-    kiln_shell_job *job = e->job;
-    kiln_candidate *candidate = kiln_shell_find_candidate(job, e->task, e->index);
-    if (!candidate) return;
-    kiln_tuner_event event = {.kind = KILN_TUNER_BUILT,
-                              .job = job->handle,
-                              .task = e->task,
-                              .index = e->index,
-                              .outcome = KILN_OUTCOME_OK,
-                              .assembled = candidate->assembled,
-                              .text = ""};
-    if (e->status) {
-        event.outcome = KILN_OUTCOME_INFRA;
-        event.text = kiln_status_text(e->status);
-        candidate->algorithm = candidate->layout_in = candidate->layout_out = (kiln_str){0};
-    } else {
-        candidate->artefact = e->digest;
-        event.artefact = (kiln_msg_blob_ref){e->digest, e->bytes.size};
-    }
-    kiln_shell_post(job->shell, &event);
-}
-
-static void on_built(void *context, const kiln_work_reply *reply, kiln_outcome outcome,
-                     const char *text) {
-    ticket t;
-    kiln_shell_job *job = ticket_use(context, &t);
-    kiln_candidate *candidate = job ? kiln_shell_find_candidate(job, t.task, t.index) : NULL;
-    if (!candidate) return;
-    trace_build(job, t.task, t.index, KILN_TRACE_END);
-    kiln_fail_pass(KILN_FAIL_TUNER_BUILT);
-    kiln_tuner_event event = {.kind = KILN_TUNER_BUILT,
-                              .job = t.job,
-                              .task = t.task,
-                              .index = t.index,
-                              .outcome = kiln_builders_outcome(reply, outcome),
-                              .text = text};
-    if (reply) event.assembled = reply->assembled;
-    kiln_status st = kiln_builders_status(reply, text);
-    if (st) {
-        if (event.outcome == KILN_OUTCOME_OK) event.outcome = KILN_OUTCOME_INFRA;
-        event.text = kiln_status_text(st);
-        kiln_shell_post(job->shell, &event);
-        kiln_status_free(st);
-        return;
-    }
-    candidate->algorithm = keep(&candidate->arena, reply->algorithm);
-    candidate->layout_in = keep(&candidate->arena, reply->layout_in);
-    candidate->layout_out = keep(&candidate->arena, reply->layout_out);
-    candidate->build_ns = reply->elapsed_ns;
-    candidate->assembled = reply->assembled;
-    const kiln_shell_errand errand = {.job = job,
-                                      .task = t.task,
-                                      .index = t.index,
-                                      .run = kiln_shell_keep_artefact,
-                                      .done = on_artefact_kept,
-                                      .bytes = copy_of(reply->bytes)};
-    kiln_shell_send_out(&errand, "an artefact");
-}
-
-void kiln_shell_build(kiln_shell *shell, const kiln_tuner_action *action) {
-    kiln_shell_job *job = kiln_shell_find_job(shell, action->job);
-    kiln_candidate *candidate =
-        job ? kiln_shell_find_candidate(job, action->task, action->index) : NULL;
-    if (!candidate) return;
-    trace_build(job, action->task, action->index, KILN_TRACE_BEGIN);
-    const kiln_shell_task *task = &job->task[action->task];
-    kiln_work_request request = {.work = KILN_WORK_BUILD,
-                                 .target = job->spec.target,
-                                 .te = task->text,
-                                 .task_key = task->key,
-                                 .trace = candidate->trace};
-    kiln_builders_submit(shell->builders, &request, false, BUILD_DEADLINE_NS, on_built,
-                         ticket_make(job, action->task, action->index));
-}
-
-/* ---- the end --------------------------------------------------------------------------------- */
-
-/* Everything known about the job's tasks on its target: the client packs from it. */
-static void export_records(kiln_shell_errand *e) {
-    kiln_shell_job *job = e->job;
-    kiln_arena scratch;
-    kiln_arena_init(&scratch, 4096);
-    kiln_db_filter *filter = KILN_ARENA_ARRAY(&scratch, kiln_db_filter, job->task_count);
-    for (uint32_t i = 0; i < job->task_count; i++)
-        filter[i] = (kiln_db_filter){.task_key = job->task[i].key,
-                                     .target = job->spec.target,
-                                     .trusting = &job->trusting,
-                                     .order = KILN_DB_NEWEST,
-                                     .limit = EXPORT_RECORDS_MAX};
-    kiln_status st = kiln_fail_at(KILN_FAIL_TUNER_EXPORT);
-    if (!st) st = kiln_bundle_export(job->shell->db, filter, job->task_count, &e->bytes);
-    if (!st) st = kiln_blob_store_put(job->shell->store, kiln_strbuf_view(&e->bytes), &e->digest);
-    e->status = st;
-    kiln_arena_deinit(&scratch);
-}
-
-static void on_exported(kiln_shell_errand *e) {
-    kiln_tuner_event event = {.kind = KILN_TUNER_EXPORTED,
-                              .job = e->job->handle,
-                              .digest = e->digest,
-                              .code = kiln_status_code(e->status)};
-    if (e->status) event.failure = kiln_status_text(e->status);
-    kiln_shell_post(e->job->shell, &event);
-}
-
-void kiln_shell_export(kiln_shell *shell, const kiln_tuner_action *action) {
-    kiln_shell_job *job = kiln_shell_find_job(shell, action->job);
-    const kiln_shell_errand errand = {.job = job, .run = export_records, .done = on_exported};
-    if (job) kiln_shell_send_out(&errand, "EXPORTED");
-}
-
-static void end_job(kiln_shell_errand *e) {
-    kiln_status st = store_job(e->job, e->text);
-    if (st) kiln_log(KILN_LOG_ERROR, "closing job %s: %s", e->job->identity, kiln_status_text(st));
-    kiln_status_free(st);
-}
-
-void kiln_shell_forget(kiln_shell *shell, const kiln_tuner_action *action) {
-    for (kiln_shell_job **at = &shell->jobs; *at; at = &(*at)->next) {
-        kiln_shell_job *job = *at;
-        if (job->handle != action->job) continue;
-        const kiln_shell_errand errand = {.job = job, .run = end_job, .text = action->text};
-        kiln_shell_commit(shell); /* its own records come before its end */
-        if (action->text) kiln_shell_send_out(&errand, "FORGET, done");
-        kiln_shell_unclaim(job);
-        *at = job->next;
-        kiln_shell_job_destroy(job);
-        return;
+void kiln_tuner_jobs_check(const kiln_tuner *t) {
+    KILN_CHECK(t->job.count <= KILN_TUNER_JOBS_MAX);
+    for (uint32_t i = 0; i < t->job.count; i++) {
+        const kiln_tuner_job *job = t->job.data[i];
+        KILN_CHECK(job->tuner == t && job->handle <= t->job.last_handle);
+        KILN_CHECK(job->state > KILN_TUNER_JOB_PREPARING || job->task_count == 0);
+        KILN_CHECK(job->state < KILN_TUNER_JOB_EXPORTING || job->trial.count == 0);
+        for (uint32_t k = 0; k < i; k++) KILN_CHECK(strcmp(t->job.data[k]->id, job->id) != 0);
     }
 }

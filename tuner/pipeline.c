@@ -26,20 +26,20 @@ static kiln_tuner_trial *oldest_trial(const kiln_tuner_job *job) {
 static void leave_what_is_not_worth(kiln_tuner_job *job, const kiln_tuner_chance *const *chance) {
     for (uint32_t i = 0; i < job->task_count; i++) {
         kiln_tuner_job_task *task = &job->task[i];
-        kiln_rest before = task->rest;
         if (task->closed) continue;
         bool worth = kiln_tuner_is_worth(chance, job->task_count, i);
         bool at_peak = kiln_tuner_is_at_peak(&task->chance);
         task->chance.waits = task->chance.waits || !worth;
-        task->rest = worth ? KILN_REST_NONE : at_peak ? KILN_REST_AT_PEAK : KILN_REST_SMALL;
-        task->changed = task->changed || task->rest != before;
+        kiln_tuner_task_set_rest(task, worth     ? KILN_REST_NONE
+                                       : at_peak ? KILN_REST_AT_PEAK
+                                                 : KILN_REST_SMALL);
     }
 }
 
 /* The task that may and should propose next, or task_count. */
 static uint32_t choose(kiln_tuner_job *job) {
     const kiln_tuner_chance *chance[KILN_TUNER_TASKS_MAX];
-    if (job->proposed >= job->budget || count_trials(job) >= KILN_TUNER_WINDOW)
+    if (kiln_tuner_job_proposed(job) >= job->budget || count_trials(job) >= KILN_TUNER_WINDOW)
         return job->task_count;
     for (uint32_t i = 0; i < job->task_count; i++) {
         kiln_tuner_job_task *task = &job->task[i];
@@ -60,14 +60,10 @@ static bool propose(kiln_tuner_job *job) {
     uint32_t index = choose(job);
     if (index >= job->task_count) return false;
     kiln_tuner_job_task *task = &job->task[index];
-    kiln_tuner_trial *trial = kiln_alloc(sizeof *trial);
-    trial->task = index;
-    trial->index = task->next_propose++;
-    trial->attempt = 1;
-    job->proposed++;
-    kiln_trial_identity(kiln_str_from(job->identity), task->given.key, trial->index, trial->id);
-    kiln_vec_push(&job->trial, trial);
-    kiln_tuner_act_on(job, KILN_TUNER_PROPOSE, trial);
+    char id[KILN_HASH128_TEXT];
+    kiln_trial_identity(kiln_str_from(job->identity), task->given.key, task->next_propose, id);
+    kiln_tuner_act_on(job, KILN_TUNER_PROPOSE,
+                      kiln_tuner_trial_add(job, index, task->next_propose++, id));
     return true;
 }
 
@@ -80,15 +76,14 @@ static bool observe(kiln_tuner_job *job) {
     if (trial->state == KILN_TRIAL_EXHAUSTED) {
         task->closed = task->changed = true;
         if (!task->error) task->rest = KILN_REST_NO_OTHERS;
-        task->missing++;
-        job->proposed--; /* no trial: others may have it */
+        task->missing++; /* no trial: others may have it */
     } else {
         kiln_tuner_action *action = kiln_tuner_act_on(job, KILN_TUNER_OBSERVE, trial);
-        action->outcome = trial->outcome;
-        action->least_ns = trial->least_ns;
-        action->raced = trial->raced;
-        kiln_tuner_chance_limit(&task->chance, trial->peak_flops);
-        kiln_tuner_chance_add(&task->chance, trial->median_ns);
+        action->outcome = trial->result.outcome;
+        action->least_ns = trial->result.least_ns;
+        action->raced = trial->result.raced;
+        kiln_tuner_chance_limit(&task->chance, trial->result.peak_flops);
+        kiln_tuner_chance_add(&task->chance, trial->result.median_ns);
     }
     kiln_tuner_trial_remove(job, trial);
     return true;
@@ -113,16 +108,11 @@ void kiln_tuner_trial_proposed(kiln_tuner_job *job, const kiln_tuner_event *even
     trial->is_default = event->is_default;
     keep_trace(trial, event->trace);
     if (task->error) trial->state = KILN_TRIAL_EXHAUSTED;
-    if (trial->index >= task->stored_end || !task->stored[trial->index].have) return;
+    const kiln_tuner_result *stored = kiln_tuner_task_take_stored(task, trial->index);
+    if (!stored) return;
     /* An earlier run of this tuner recorded it already. */
-    trial->outcome = task->stored[trial->index].outcome;
-    trial->median_ns = task->stored[trial->index].median_ns;
-    trial->least_ns = task->stored[trial->index].least_ns;
-    trial->peak_flops = task->stored[trial->index].peak_flops;
-    trial->assembled = task->stored[trial->index].assembled;
-    trial->raced = task->stored[trial->index].raced;
+    trial->result = *stored;
     trial->state = KILN_TRIAL_RECORDED;
-    task->stored[trial->index].have = false;
     kiln_tuner_count_result(job, trial);
 }
 
@@ -151,7 +141,7 @@ static bool all_are_given_up(const kiln_tuner_job *job) {
 
 void kiln_tuner_task_give_up(kiln_tuner_job *job, uint32_t index, kiln_code code, kiln_str text) {
     kiln_tuner_job_task *task = &job->task[index];
-    task->error = kiln_str_dup(&job->arena, kiln_str_slice(text, 0, KILN_MESSAGES_NAME));
+    task->error = kiln_tuner_job_keep(job, kiln_str_slice(text, 0, KILN_MESSAGES_NAME));
     task->closed = task->changed = true;
     task->rest = KILN_REST_NONE;
     for (uint32_t i = job->trial.count; i-- > 0;) { /* a final that ends is gone */
@@ -219,14 +209,12 @@ void kiln_tuner_builds_start(kiln_tuner *t) {
 void kiln_tuner_trial_built(kiln_tuner_job *job, const kiln_tuner_event *event) {
     kiln_tuner_trial *trial = kiln_tuner_trial_find(job, event->task, event->index);
     if (!trial || trial->state != KILN_TRIAL_BUILDING) return;
-    trial->assembled = event->assembled;
+    trial->result.assembled = event->assembled;
     if (event->outcome != KILN_OUTCOME_OK) {
         kiln_tuner_trial_fail(job, trial, event->outcome, event->text);
         return;
     }
-    trial->artefact[0] = event->artefact;
-    trial->artefact_count = 1;
-    trial->state = KILN_TRIAL_UPLOADING;
+    kiln_tuner_trial_set_artefacts(trial, &event->artefact, 1);
 }
 
 /* ---- Uploading ---- */
@@ -259,11 +247,6 @@ static void upload(kiln_tuner_job *job, kiln_tuner_trial *trial) {
         trial->state = KILN_TRIAL_READY;
 }
 
-void kiln_tuner_trial_requeue(kiln_tuner_trial *trial) {
-    trial->state = trial->by_recipe ? KILN_TRIAL_TO_BUILD : KILN_TRIAL_READY;
-    trial->by_recipe = false;
-}
-
 static void doubt(kiln_tuner_blob *blob) {
     if (blob->state == KILN_TUNER_BLOB_UP) blob->state = KILN_TUNER_BLOB_HERE;
 }
@@ -280,9 +263,9 @@ void kiln_tuner_trial_reupload(kiln_tuner_job *job, kiln_tuner_trial *trial) {
 /* A trial that cannot be uploaded is given up only when the connection is not to blame. */
 static void upload_failed(kiln_tuner_job *job, kiln_tuner_trial *trial,
                           const kiln_tuner_event *event) {
-    if (job->tuner->link.state == KILN_LINK_UP && event->code != KILN_UNAVAILABLE)
+    if (kiln_tuner_is_linked(job->tuner) && event->code != KILN_UNAVAILABLE)
         trial->upload_failures++;
-    trial->upload_again_ns = job->tuner->now_ns + KILN_TUNER_RETRY_NS;
+    trial->upload_again_ns = job->tuner->effects.now_ns + KILN_TUNER_RETRY_NS;
     if (trial->upload_failures >= KILN_TUNER_UPLOADS_MAX)
         kiln_tuner_trial_fail(job, trial, KILN_OUTCOME_INFRA, event->failure);
 }
@@ -322,7 +305,7 @@ static void upload_what_can(kiln_tuner_job *job) {
     kiln_tuner *t = job->tuner;
     for (uint32_t i = 0; i < job->trial.count; i++) {
         kiln_tuner_trial *trial = job->trial.data[i];
-        if (t->link.state != KILN_LINK_UP || t->now_ns < trial->upload_again_ns) continue;
+        if (!kiln_tuner_is_linked(t) || t->effects.now_ns < trial->upload_again_ns) continue;
         if (trial->state == KILN_TRIAL_UPLOADING) upload(job, trial);
         if (kiln_tuner_recipe_is_wanted(job, trial)) upload_for_recipe(job, trial);
     }
@@ -337,22 +320,12 @@ void kiln_tuner_trial_fail(kiln_tuner_job *job, kiln_tuner_trial *trial, kiln_ou
         return;
     }
     trial->state = KILN_TRIAL_RECORDING;
-    trial->outcome = outcome;
-    trial->median_ns = trial->least_ns = 0;
+    trial->result.outcome = outcome;
+    trial->result.median_ns = trial->result.least_ns = 0;
     kiln_tuner_action *action = kiln_tuner_act_on(job, KILN_TUNER_RECORD, trial);
     action->outcome = outcome;
     action->blame = kiln_outcome_blame(outcome);
-    action->text = kiln_str_dup(&job->tuner->actions->arena, kiln_str_from(text));
-}
-
-static void acknowledge(kiln_tuner_job *job, const kiln_tuner_trial *trial) {
-    kiln_message ack = {
-        .type = KILN_MSG_TRIAL_ACK,
-        .trial_ack = {.trial = kiln_str_from(trial->id),
-                      .attempt = trial->attempt,
-                      .lease = trial->lease},
-    };
-    kiln_tuner_send(job->tuner, &ack);
+    action->text = kiln_str_dup(kiln_tuner_step_arena(job->tuner), kiln_str_from(text));
 }
 
 void kiln_tuner_trial_recorded(kiln_tuner_job *job, const kiln_tuner_event *event) {
@@ -364,7 +337,8 @@ void kiln_tuner_trial_recorded(kiln_tuner_job *job, const kiln_tuner_event *even
                             kiln_str_from(event->failure));
         return;
     }
-    if (trial->from_board) acknowledge(job, trial);
+    if (trial->from_board)
+        kiln_tuner_acknowledge(job->tuner, kiln_str_from(trial->id), trial->attempt, trial->lease);
     if (trial->index == KILN_TUNER_FINAL) {
         kiln_tuner_final_end(job, trial);
         return;

@@ -43,23 +43,22 @@ kiln_msg_recipe kiln_tuner_recipe_of(const kiln_tuner_job *job, const kiln_tuner
 uint64_t kiln_tuner_lonely_ns(const kiln_tuner_job *job) {
     const kiln_tuner *t = job->tuner;
     bool lonely = t->options.builders == 0 && !any_board_builds(job) && job->lease.count > 0;
-    if (!lonely || job->told_lonely || t->link.state != KILN_LINK_UP) return UINT64_MAX;
+    if (!lonely || job->told_lonely || !kiln_tuner_is_linked(t)) return UINT64_MAX;
     return job->began_ns + KILN_TUNER_LONELY_NS;
 }
 
-void kiln_tuner_tell_lonely(kiln_tuner_job *job) {
+bool kiln_tuner_tell_lonely(kiln_tuner_job *job) {
     kiln_tuner *t = job->tuner;
-    if (t->now_ns < kiln_tuner_lonely_ns(job)) return;
-    job->told_lonely = true;
+    if (t->effects.now_ns < kiln_tuner_lonely_ns(job)) return false;
     const char *text = kiln_arena_printf(
-        &t->actions->arena,
+        kiln_tuner_step_arena(t),
         "waiting for a board that builds candidates with codegen version %s, because the tuner has "
-        "no "
-        "builders: start a kiln-rpc-server made with -Dserver_build=enabled, or kiln-tuner with "
+        "no builders: start a kiln-rpc-server made with -Dserver_build=enabled, or kiln-tuner with "
         "--builders",
         t->options.codegen);
     kiln_message event = {
         .type = KILN_MSG_JOB_EVENT,
         .job_event = {.job = kiln_str_from(job->id), .text = kiln_str_from(text)}};
     kiln_tuner_send(t, &event);
+    return true;
 }

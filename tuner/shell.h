@@ -1,5 +1,5 @@
-/* The tuner's shell: carries out what kiln_tuner_step (tuner/job.h) decides. One loop thread; LLVM
- * and kernels run in workers (compiler-core/worker/builder.h).
+/* The tuner's shell: carries out what kiln_tuner_step (tuner/tuner.h) decides. One loop thread;
+ * LLVM and kernels run in workers (compiler-core/worker/builder.h).
  *
  * shell.c    the machine, the connection, blobs, time
  * jobs.c     a job from its model to its searchers: PREPARE, REFERENCE, BUILD, EXPORT, FORGET
@@ -25,8 +25,8 @@
 #include "proto/net.h"
 #include "proto/signing.h"
 #include "tuner/io_thread.h"
-#include "tuner/job.h"
 #include "tuner/search/searcher.h"
+#include "tuner/tuner.h"
 
 typedef struct kiln_shell kiln_shell;
 typedef struct kiln_shell_job kiln_shell_job;
@@ -102,7 +102,7 @@ typedef struct kiln_shell_task {
     kiln_str key, op, text; /* program text */
     kiln_program *te;
     double flops, least_flops;
-    uint32_t weight, stored_count, repeat_count, by_hand_count; /* tuner/job.h */
+    uint32_t weight, stored_count, repeat_count, by_hand_count; /* tuner/tuner.h */
     double best_ns, default_ns, peak_flops;
     kiln_searcher *searcher;                   /* NULL: nothing is proposed */
     kiln_str error;                            /* why it cannot be searched; empty: it can */
@@ -197,7 +197,7 @@ void kiln_shell_keep_artefact(kiln_shell_errand *errand);
 void kiln_shell_post(kiln_shell *shell, const kiln_tuner_event *event);
 kiln_shell_job *kiln_shell_find_job(kiln_shell *shell, uint64_t handle);
 
-/* Actions by name (tuner/job.h). */
+/* Actions by name (tuner/tuner.h). */
 /* Goes on with the fetches that the end of the last connection broke off. */
 void kiln_shell_fetch_again(kiln_shell *shell);
 void kiln_shell_prepare(kiln_shell *shell, const kiln_tuner_action *action);

@@ -6,14 +6,9 @@
 
 /* ---- Messages ---- */
 
-static kiln_tuner_job *find_by_id(kiln_tuner *t, kiln_str id) {
-    for (uint32_t i = 0; i < t->job.count; i++)
-        if (kiln_str_is(id, t->job.data[i]->id)) return t->job.data[i];
-    return NULL;
-}
-
 static void on_cancel(kiln_tuner *t, const kiln_msg_cancel *cancel) {
-    kiln_tuner_job *job = cancel->scope == KILN_CANCEL_JOB ? find_by_id(t, cancel->id) : NULL;
+    kiln_tuner_job *job =
+        cancel->scope == KILN_CANCEL_JOB ? kiln_tuner_job_find_by_id(t, cancel->id) : NULL;
     kiln_code code = KILN_CANCELLED;
     if (!job) return;
     if (cancel->code && !kiln_code_from_wire(cancel->code, &code)) code = KILN_CANCELLED;
@@ -22,14 +17,14 @@ static void on_cancel(kiln_tuner *t, const kiln_msg_cancel *cancel) {
 
 /* A tracker of a release before does not say how it ended. */
 static void on_close(kiln_tuner *t, const kiln_msg_job_close *close) {
-    kiln_tuner_job *job = find_by_id(t, close->job);
+    kiln_tuner_job *job = kiln_tuner_job_find_by_id(t, close->job);
     if (job)
         kiln_tuner_job_forget(job, close->state > KILN_JOB_RUNNING ? (kiln_job_state)close->state
                                                                    : kiln_tuner_job_end_of(job));
 }
 
 static void on_message(kiln_tuner *t, const kiln_message *message) {
-    kiln_link_heard(&t->link, t->now_ns);
+    kiln_tuner_link_heard(t);
     switch ((int)message->type) {
     case KILN_MSG_JOB_ASSIGN: kiln_tuner_job_assign(t, &message->job_assign); break;
     case KILN_MSG_JOB_CLOSE: on_close(t, &message->job_close); break;
@@ -51,12 +46,6 @@ static void on_message(kiln_tuner *t, const kiln_message *message) {
 
 /* ---- The step ---- */
 
-static kiln_tuner_job *find_job(kiln_tuner *t, uint64_t handle) {
-    for (uint32_t i = 0; i < t->job.count; i++)
-        if (t->job.data[i]->handle == handle) return t->job.data[i];
-    return NULL;
-}
-
 static void on_uploaded(kiln_tuner *t, const kiln_tuner_event *event) {
     for (uint32_t i = 0; i < t->job.count; i++) {
         kiln_tuner_trial_uploaded(t->job.data[i], event);
@@ -65,7 +54,7 @@ static void on_uploaded(kiln_tuner *t, const kiln_tuner_event *event) {
 }
 
 static void on_job_event(kiln_tuner *t, const kiln_tuner_event *event) {
-    kiln_tuner_job *job = find_job(t, event->job);
+    kiln_tuner_job *job = kiln_tuner_job_find(t, event->job);
     if (!job) return; /* it was forgotten meanwhile */
     switch ((int)event->kind) {
     case KILN_TUNER_PREPARED: kiln_tuner_job_prepared(job, event); break;
@@ -81,28 +70,16 @@ static void on_job_event(kiln_tuner *t, const kiln_tuner_event *event) {
 }
 
 static void on_opened(kiln_tuner *t) {
-    kiln_link_opened(&t->link, t->now_ns);
+    kiln_tuner_link_opened(t);
     for (uint32_t i = 0; i < t->job.count; i++) kiln_tuner_job_reconnected(t->job.data[i]);
-}
-
-static void tick_link(kiln_tuner *t) {
-    kiln_link_want want = kiln_link_tick(&t->link, t->now_ns);
-    if (want == KILN_LINK_DIAL) kiln_tuner_act(t, KILN_TUNER_DIAL);
-    if (want == KILN_LINK_HANG_UP) kiln_tuner_act(t, KILN_TUNER_HANG_UP);
-    if (want == KILN_LINK_PING) {
-        kiln_message ping = {.type = KILN_MSG_PING, .ping = {.t_ns = t->now_ns}};
-        kiln_tuner_send(t, &ping);
-    }
 }
 
 void kiln_tuner_step(kiln_tuner *t, uint64_t now_ns, const kiln_tuner_event *event,
                      kiln_tuner_actions *actions) {
-    KILN_CHECK(now_ns >= t->now_ns);
-    t->now_ns = now_ns;
-    t->actions = actions;
+    kiln_tuner_effects_begin(t, now_ns, actions);
     switch (event->kind) {
     case KILN_TUNER_OPENED: on_opened(t); break;
-    case KILN_TUNER_CLOSED: kiln_link_closed(&t->link, now_ns); break;
+    case KILN_TUNER_CLOSED: kiln_tuner_link_closed(t); break;
     case KILN_TUNER_MESSAGE: on_message(t, event->message); break;
     case KILN_TUNER_UPLOADED: on_uploaded(t, event); break;
     case KILN_TUNER_PREPARED:
@@ -115,14 +92,17 @@ void kiln_tuner_step(kiln_tuner *t, uint64_t now_ns, const kiln_tuner_event *eve
     case KILN_TUNER_CLAIM_LOST: on_job_event(t, event); break;
     case KILN_TUNER_TICK: break;
     }
-    tick_link(t);
+    kiln_tuner_link_tick(t);
     for (uint32_t i = 0; i < t->job.count; i++) kiln_tuner_job_tick(t->job.data[i]);
     kiln_tuner_builds_start(t);
-    t->actions = NULL;
+    kiln_tuner_effects_end(t);
+#ifdef KILN_CHECK_INVARIANTS
+    kiln_tuner_check(t);
+#endif
 }
 
 uint64_t kiln_tuner_next_ns(const kiln_tuner *t) {
-    uint64_t next = kiln_link_next_ns(&t->link);
+    uint64_t next = kiln_link_next_ns(&t->effects.link);
     for (uint32_t i = 0; i < t->job.count; i++) {
         uint64_t at = kiln_tuner_job_next_ns(t->job.data[i]);
         next = KILN_MIN(next, at);
@@ -136,17 +116,26 @@ kiln_tuner *kiln_tuner_create(const kiln_tuner_options *options, uint64_t now_ns
     KILN_CHECK(options->builders > 0 || options->codegen);
     kiln_tuner *t = kiln_alloc(sizeof *t);
     t->options = *options;
-    t->now_ns = now_ns;
-    kiln_link_init(&t->link, now_ns, options->seed);
+    kiln_tuner_effects_init(t, now_ns);
     return t;
 }
 
 void kiln_tuner_destroy(kiln_tuner *t) {
     if (!t) return;
     kiln_tuner_actions unused = {0};
-    t->actions = &unused;
+    kiln_tuner_effects_begin(t, t->effects.now_ns, &unused);
     while (t->job.count) kiln_tuner_job_forget(t->job.data[0], KILN_JOB_WAITING);
     kiln_tuner_actions_deinit(&unused);
-    kiln_vec_deinit(&t->job);
+    kiln_free(t->job.data);
     kiln_free(t);
+}
+
+void kiln_tuner_check(const kiln_tuner *t) {
+    kiln_tuner_jobs_check(t);
+    for (uint32_t i = 0; i < t->job.count; i++) {
+        kiln_tuner_trials_check(t->job.data[i]);
+        kiln_tuner_tasks_check(t->job.data[i]);
+        kiln_tuner_leases_check(t->job.data[i]);
+        kiln_tuner_finals_check(t->job.data[i]);
+    }
 }

@@ -16,7 +16,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-FOLDERS = {"tracker": "state.h"}  # folder: the header that includes those of its owners
+FOLDERS = {"tracker": "state.h", "tuner": "state.h"}  # folder: the header that includes those of its owners
 CLANG = "clang-19"
 
 

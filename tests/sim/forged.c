@@ -8,7 +8,7 @@
 #include "db/bundle.h"
 #include "db/canonical.h"
 #include "db/trust.h"
-#include "tuner/job.h"
+#include "tuner/tuner.h"
 
 const char *const sim_task_key[SIM_TASKS_MAX] = {"task-a", "task-b", "task-c", "task-d"};
 

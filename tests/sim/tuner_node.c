@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "base/stats.h"
 #include "tests/sim/forged.h"
-#include "tuner/job.h"
+#include "tuner/tuner.h"
 
 #define CLAIM_NS (10 * SIM_S) /* how long a claim holds that is not renewed */
 #define CLAIM_ASK_NS (250 * SIM_MS)
@@ -690,6 +690,7 @@ static void run_step(sim_node *node, const kiln_tuner_event *event) {
     kiln_arena_init(&actions.arena, 0);
     const kiln_thread_work before = *kiln_thread_work_here();
     kiln_tuner_step(s->machine, sim_clock(node), event, &actions);
+    kiln_tuner_check(s->machine);
     sim_check_work(node, &before);
     for (uint32_t i = 0; i < actions.list.count; i++) carry_out(node, &actions.list.data[i]);
     kiln_tuner_actions_deinit(&actions);

@@ -89,6 +89,7 @@ static void help(shop *s, const kiln_tuner_action *action) {
 void shop_step(shop *s, const kiln_tuner_event *event) {
     kiln_tuner_actions actions = {0};
     kiln_tuner_step(s->t, s->now_ns, event, &actions);
+    kiln_tuner_check(s->t);
     uint32_t begin = s->done.count;
     for (uint32_t i = 0; i < actions.list.count; i++) {
         kiln_tuner_action kept = keep(s, &actions.list.data[i]);

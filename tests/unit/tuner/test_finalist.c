@@ -307,9 +307,9 @@ static void a_doubtful_best_is_judged_after_a_part_of_the_search(void **state) {
     judge(s, final, 2000, (uint64_t[]){1400});
     assert_int_equal(count_finals_recorded(s), 1);
     const kiln_tuner_job_task *task = &s->t->job.data[0]->task[0];
-    assert_true(task->best_ns >= 1400 &&
-                task->best_ns < 1410); /* not the 1000 that it took alone */
-    assert_true(task->gain_low > 1.2 && task->final == KILN_TUNER_FINAL_NONE);
+    assert_true(task->final.best_ns >= 1400 &&
+                task->final.best_ns < 1410); /* not the 1000 that it took alone */
+    assert_true(task->final.gain_low > 1.2 && task->final.state == KILN_TUNER_FINAL_NONE);
 }
 
 /* The luckiest was no faster than the default: neither it nor its time is told any more, and only
@@ -321,11 +321,11 @@ static void a_judged_loser_is_the_best_no_more(void **state) {
     answer_trials(s, 24, 1);
     judge(s, next_judgement(s), 1500, (uint64_t[]){1501});
     kiln_tuner_job_task *task = &s->t->job.data[0]->task[0];
-    assert_true(task->best_ns == task->given.default_ns && task->gain_low == 1);
-    kiln_tuner_best_take(task, task->judged_ns * 0.99);
-    assert_true(task->best_ns == task->judged_ns && task->gain_low == 1);
-    kiln_tuner_best_take(task, task->judged_ns * 0.9);
-    assert_true(task->best_ns == task->judged_ns * 0.9 && task->gain_low == 0);
+    assert_true(task->final.best_ns == task->given.default_ns && task->final.gain_low == 1);
+    kiln_tuner_best_take(task, task->final.judged_ns * 0.99);
+    assert_true(task->final.best_ns == task->final.judged_ns && task->final.gain_low == 1);
+    kiln_tuner_best_take(task, task->final.judged_ns * 0.9);
+    assert_true(task->final.best_ns == task->final.judged_ns * 0.9 && task->final.gain_low == 0);
 }
 
 static void judgements_take_no_more_than_their_share(void **state) {
@@ -346,8 +346,8 @@ static void judgements_take_no_more_than_their_share(void **state) {
     }
     const kiln_tuner_job *job = s->t->job.data[0];
     assert_in_range(judged, 1, 4);
-    assert_true(job->judging_ns == judged * 150.0 * SHOP_MS);
-    assert_true(job->judging_ns <= 0.05 * job->trials_ns);
+    assert_true(job->spent.judging_ns == judged * 150.0 * SHOP_MS);
+    assert_true(job->spent.judging_ns <= 0.05 * job->spent.trials_ns);
 }
 
 static void the_final_is_left_out_where_the_judgement_holds(void **state) {
@@ -379,7 +379,7 @@ static void proposals_do_not_wait_for_a_judgement(void **state) {
     for (uint32_t i = 0; i < 8; i++) shop_answer_with(s, shop_next_trial(s), 1500, &slow);
     assert_int_equal(s->t->job.data[0]->task[0].next_observe, before + 8);
     judge(s, final, 2000, (uint64_t[]){1400});
-    assert_true(s->t->job.data[0]->task[0].gain_low > 1);
+    assert_true(s->t->job.data[0]->task[0].final.gain_low > 1);
 }
 
 static void another_judgement_has_another_identity(void **state) {
@@ -411,7 +411,7 @@ static void a_disturbed_judgement_is_neither_counted_nor_repeated(void **state) 
     drifted.rivals.count = 1;
     shop_answer_with(s, final, 1000, &drifted);
     const kiln_tuner_job_task *task = &s->t->job.data[0]->task[0];
-    assert_true(task->final == KILN_TUNER_FINAL_NONE && task->judged_ns == 0);
+    assert_true(task->final.state == KILN_TUNER_FINAL_NONE && task->final.judged_ns == 0);
     assert_int_equal(count_finals_recorded(s), 0);
 }
 

@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "base/macros.h"
 #include "base/map.h"
-#include "tuner/job.h"
+#include "tuner/tuner.h"
 
 #define GENES_MAX 64u     /* numbers that a trace decides */
 #define NEIGHBOURS 12u    /* of a member */

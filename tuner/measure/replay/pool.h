@@ -38,7 +38,7 @@ typedef struct kiln_replay_options {
     bool whole_space;
 } kiln_replay_options;
 
-/* Searches the pool as a tuner would, results coming as late as tuner/job.h lets them:
+/* Searches the pool as a tuner would, results coming as late as tuner/tuner.h lets them:
  * out_best_ns[k] is the fastest of the first k + 1 trials, [trials]. Searches end early when they
  * end: the rest then repeats the last. out_tried: [trials], numbers of the traces that were tried,
  * in the order of those of the log that replay, *out_tried_count of them; both NULL where nobody

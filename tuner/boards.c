@@ -88,7 +88,7 @@ static void ask(kiln_tuner_job *job, kiln_tuner_lease *lease) {
         message.lease_req.labels.count = 1;
     }
     kiln_tuner_send(job->tuner, &message);
-    lease->ask_ns = job->tuner->now_ns + KILN_TUNER_RESEND_NS;
+    lease->ask_ns = job->tuner->effects.now_ns + KILN_TUNER_RESEND_NS;
 }
 
 /* Boards that could be kept busy with the trials that have no result yet. */
@@ -114,14 +114,10 @@ static void ask_for_boards(kiln_tuner_job *job) {
             continue;
         }
         useful += waiting || lease->sent < lease->grant.trials;
-        if (waiting && job->tuner->now_ns >= lease->ask_ns) ask(job, lease);
+        if (waiting && job->tuner->effects.now_ns >= lease->ask_ns) ask(job, lease);
     }
     for (; useful < need; useful++) {
-        kiln_tuner_lease *lease = kiln_alloc(sizeof *lease);
-        kiln_arena_init(&lease->arena, 1024);
-        lease->request = ++job->tuner->last_request;
-        kiln_vec_push(&job->lease, lease);
-        ask(job, lease);
+        ask(job, kiln_tuner_lease_add(job));
     }
 }
 
@@ -161,7 +157,7 @@ void kiln_tuner_on_grant(kiln_tuner *t, const kiln_message *message) {
     }
     lease->grant = kiln_message_copy(message, &lease->arena).lease_grant;
     lease->lease = lease->grant.lease;
-    lease->renew_ns = t->now_ns + lease->grant.ttl_ms * UINT64_C(1000000) / 3;
+    lease->renew_ns = t->effects.now_ns + lease->grant.ttl_ms * UINT64_C(1000000) / 3;
     if (t->options.builders > 0 || kiln_tuner_board_builds(t, lease)) return;
     kiln_tuner_job_stop(job, KILN_FAILED_PRECONDITION,
                         KILN_STR("this tuner has no builders, and its tracker gave it a board that "
@@ -174,7 +170,7 @@ static void send_trial(kiln_tuner_job *job, const kiln_tuner_lease *lease,
                        const kiln_tuner_trial *trial) {
     const kiln_tuner_job_task *task = &job->task[trial->task];
     const bool final = trial->index == KILN_TUNER_FINAL;
-    const bool early = task->final == KILN_TUNER_FINAL_EARLY;
+    const bool early = task->final.state == KILN_TUNER_FINAL_EARLY;
     const bool emulated = job->emulated;
     const kiln_search_measure *measure = kiln_search_measure_of(emulated);
     kiln_msg_blob_ref rivals[KILN_TUNER_ARTEFACTS_MAX];
@@ -248,7 +244,7 @@ static kiln_tuner_trial *next_trial(kiln_tuner_job *job, const kiln_tuner_lease 
 static void settle(kiln_tuner_job *job, const kiln_tuner_lease *lease, uint32_t task) {
     const char *home = job->task[task].home;
     if (!home || !holds_board(job, home))
-        job->task[task].home = kiln_str_dup(&job->arena, lease->grant.board);
+        kiln_tuner_task_set_home(&job->task[task], kiln_tuner_job_keep(job, lease->grant.board));
 }
 
 static void keep_busy(kiln_tuner_job *job, kiln_tuner_lease *lease) {
@@ -258,11 +254,7 @@ static void keep_busy(kiln_tuner_job *job, kiln_tuner_lease *lease) {
         kiln_tuner_trial *trial = next_trial(job, lease, held);
         if (!trial) return;
         settle(job, lease, trial->task);
-        trial->by_recipe = trial->state == KILN_TRIAL_TO_BUILD;
-        trial->state = KILN_TRIAL_SENT;
-        trial->lease = lease->lease;
-        trial->started = false;
-        trial->news_ns = t->now_ns;
+        kiln_tuner_trial_sent(trial, lease->lease, t->effects.now_ns);
         lease->sent++;
         send_trial(job, lease, trial);
     }
@@ -273,18 +265,15 @@ static void take_back_trials(kiln_tuner_job *job, uint64_t number, bool board_lo
     for (uint32_t i = job->trial.count; i-- > 0;) { /* a final that fails is gone */
         kiln_tuner_trial *trial = job->trial.data[i];
         if (trial->state != KILN_TRIAL_SENT || trial->lease != number) continue;
-        kiln_tuner_trial_requeue(trial);
-        trial->losses++;
-        /* A trial that had not begun did nothing to its board. */
-        trial->falls += trial->started && board_lost;
+        const bool fell = kiln_tuner_trial_lost(trial, board_lost);
         if (trial->falls == KILN_TUNER_ATTEMPTS_MAX) {
             kiln_tuner_trial_fail(job, trial, KILN_OUTCOME_BOARD_LOST,
                                   "the board went away in every attempt");
         } else if (trial->losses > KILN_TUNER_LOSSES_MAX) {
             kiln_tuner_trial_fail(job, trial, KILN_OUTCOME_INFRA,
                                   "its lease was lost again and again");
-        } else if (trial->started && board_lost) {
-            trial->attempt++;
+        } else if (fell) {
+            kiln_tuner_trial_next_attempt(trial);
         }
     }
 }
@@ -294,7 +283,7 @@ static bool is_silent(const kiln_tuner_job *job, const kiln_tuner_lease *lease) 
     for (uint32_t i = 0; i < job->trial.count; i++) {
         const kiln_tuner_trial *trial = job->trial.data[i];
         if (trial->state != KILN_TRIAL_SENT || trial->lease != lease->lease) continue;
-        if (job->tuner->now_ns - trial->news_ns >= KILN_TUNER_SILENCE_NS) return true;
+        if (job->tuner->effects.now_ns - trial->news_ns >= KILN_TUNER_SILENCE_NS) return true;
     }
     return false;
 }
@@ -308,23 +297,23 @@ static void look_after(kiln_tuner_job *job, kiln_tuner_lease *lease) {
         take_back_trials(job, number, false);
         return;
     }
-    if (t->now_ns >= lease->renew_ns) {
+    if (t->effects.now_ns >= lease->renew_ns) {
         kiln_message renew = {.type = KILN_MSG_LEASE_RENEW, .lease_renew = {.lease = lease->lease}};
         kiln_tuner_send(t, &renew);
-        lease->renew_ns = t->now_ns + lease->grant.ttl_ms * UINT64_C(1000000) / 3;
+        lease->renew_ns = t->effects.now_ns + lease->grant.ttl_ms * UINT64_C(1000000) / 3;
     }
     if (in_flight(job, lease)) {
         lease->idle_since_ns = 0;
         return;
     }
-    if (!lease->idle_since_ns) lease->idle_since_ns = t->now_ns;
+    if (!lease->idle_since_ns) lease->idle_since_ns = t->effects.now_ns;
     bool used_up = lease->sent >= lease->grant.trials;
-    bool idle = is_surplus(job) && t->now_ns - lease->idle_since_ns >= KILN_TUNER_IDLE_NS;
+    bool idle = is_surplus(job) && t->effects.now_ns - lease->idle_since_ns >= KILN_TUNER_IDLE_NS;
     if (used_up || idle) kiln_tuner_lease_release(job, lease);
 }
 
 void kiln_tuner_leases_advance(kiln_tuner_job *job) {
-    if (job->tuner->link.state != KILN_LINK_UP) return;
+    if (!kiln_tuner_is_linked(job->tuner)) return;
     for (uint32_t i = job->lease.count; i-- > 0;)
         if (job->lease.data[i]->lease) look_after(job, job->lease.data[i]);
     ask_for_boards(job);
@@ -335,7 +324,7 @@ void kiln_tuner_leases_reconnected(kiln_tuner_job *job) {
     kiln_tuner *t = job->tuner;
     for (uint32_t i = 0; i < job->lease.count; i++) {
         kiln_tuner_lease *lease = job->lease.data[i];
-        lease->ask_ns = lease->renew_ns = t->now_ns;
+        lease->ask_ns = lease->renew_ns = t->effects.now_ns;
     }
     for (uint32_t i = 0; i < job->trial.count; i++) {
         kiln_tuner_trial *trial = job->trial.data[i];
@@ -348,7 +337,7 @@ void kiln_tuner_leases_reconnected(kiln_tuner_job *job) {
 
 uint64_t kiln_tuner_leases_next_ns(const kiln_tuner_job *job) {
     uint64_t next = UINT64_MAX;
-    if (job->tuner->link.state != KILN_LINK_UP) return next;
+    if (!kiln_tuner_is_linked(job->tuner)) return next;
     for (uint32_t i = 0; i < job->lease.count; i++) {
         const kiln_tuner_lease *lease = job->lease.data[i];
         uint64_t at = lease->lease ? lease->renew_ns : lease->ask_ns;
@@ -380,8 +369,8 @@ void kiln_tuner_on_error(kiln_tuner *t, const kiln_msg_error *error) {
     kiln_tuner_job *job = NULL;
     kiln_tuner_lease *lease = error->lease ? find_request(t, error->lease, &job) : NULL;
     if (!lease || lease->lease || !kiln_str_is(error->about, job->id)) return;
-    lease->request = ++t->last_request;
-    lease->ask_ns = t->now_ns + KILN_TUNER_RESEND_NS;
+    kiln_tuner_lease_renumber(t, lease);
+    lease->ask_ns = t->effects.now_ns + KILN_TUNER_RESEND_NS;
 }
 
 static kiln_tuner_trial *find_trial(kiln_tuner *t, kiln_str id, kiln_tuner_job **out_job) {
@@ -398,8 +387,8 @@ void kiln_tuner_on_trial_event(kiln_tuner *t, const kiln_msg_trial_event *event)
     kiln_tuner_job *job = NULL;
     kiln_tuner_trial *trial = find_trial(t, event->trial, &job);
     if (!trial || trial->state != KILN_TRIAL_SENT || trial->lease != event->lease) return;
-    trial->news_ns = t->now_ns;
-    trial->started = trial->started || event->phase != KILN_PHASE_BUILD; /* no code of it ran */
+    /* While it is built no code of it runs. */
+    kiln_tuner_trial_heard(trial, t->effects.now_ns, event->phase != KILN_PHASE_BUILD);
 }
 
 /* Of one run; all zero without samples. */
@@ -419,7 +408,7 @@ static kiln_reading reading_of(const kiln_msg_trial_result *result, double flops
 
 static void record(kiln_tuner_job *job, kiln_tuner_trial *trial,
                    const kiln_msg_trial_result *result, const kiln_tuner_lease *lease) {
-    kiln_arena *arena = &job->tuner->actions->arena;
+    kiln_arena *arena = kiln_tuner_step_arena(job->tuner);
     kiln_tuner_action *action = kiln_tuner_act_on(job, KILN_TUNER_RECORD, trial);
     kiln_msg_trial_result *kept = KILN_ARENA_NEW(arena, kiln_msg_trial_result);
     kiln_msg_lease_grant *grant = KILN_ARENA_NEW(arena, kiln_msg_lease_grant);
@@ -429,19 +418,11 @@ static void record(kiln_tuner_job *job, kiln_tuner_trial *trial,
     *grant = kiln_message_copy(
                  &(kiln_message){.type = KILN_MSG_LEASE_GRANT, .lease_grant = lease->grant}, arena)
                  .lease_grant;
-    action->outcome = trial->outcome;
+    action->outcome = trial->result.outcome;
     action->blame = (kiln_blame)result->blame;
     action->text = kiln_str_dup(arena, result->text);
     action->result = kept;
     action->grant = grant;
-}
-
-static void acknowledge(kiln_tuner *t, const kiln_msg_trial_result *result) {
-    kiln_message ack = {
-        .type = KILN_MSG_TRIAL_ACK,
-        .trial_ack = {.trial = result->trial, .attempt = result->attempt, .lease = result->lease},
-    };
-    kiln_tuner_send(t, &ack);
 }
 
 /* Nothing was measured, or nothing that can be trusted, and the candidate is not to blame. */
@@ -451,8 +432,7 @@ static bool is_to_be_repeated(const kiln_tuner_job *job, const kiln_tuner_trial 
                          ? kiln_tuner_final_is_disturbed(job, trial, result)
                          : result->out_of_band;
     bool spoilt = result->outcome == KILN_OUTCOME_OK && disturbed;
-    return (spoilt || result->outcome == KILN_OUTCOME_INFRA) &&
-           trial->repeats + 1 < KILN_TUNER_ATTEMPTS_MAX;
+    return (spoilt || result->outcome == KILN_OUTCOME_INFRA) && kiln_tuner_trial_may_repeat(trial);
 }
 
 static bool has_time(uint32_t outcome, const kiln_u64s *samples_ns) {
@@ -477,46 +457,53 @@ static kiln_assembled assembled_of(const kiln_msg_assembled *said) {
                             .shared_bytes = said->shared_bytes};
 }
 
+static kiln_tuner_result result_of(const kiln_tuner_job *job, const kiln_tuner_trial *trial,
+                                   const kiln_msg_trial_result *said) {
+    const bool ok = said->outcome == KILN_OUTCOME_OK;
+    const double flops = job->task[trial->task].given.flops;
+    const kiln_reading reading = ok ? reading_of(said, flops) : (kiln_reading){0};
+    return (kiln_tuner_result){.outcome = (kiln_outcome)said->outcome,
+                               .median_ns = reading.time_ns,
+                               .least_ns = reading.least_ns,
+                               .raced = said->stop == KILN_STOP_RACED,
+                               .peak_flops = said->peak_flops,
+                               .assembled = said->assembled.registers
+                                                ? assembled_of(&said->assembled)
+                                                : trial->result.assembled};
+}
+
 static void take_result(kiln_tuner *t, const kiln_msg_trial_result *result) {
     kiln_tuner_job *job = NULL, *owner = NULL;
     kiln_tuner_trial *trial = find_trial(t, result->trial, &job);
     const kiln_tuner_lease *lease = find_lease(t, result->lease, &owner);
     if (!lease) return; /* not ours any more: the fence */
     if (!trial || trial->state == KILN_TRIAL_RECORDED) {
-        acknowledge(t, result); /* it is in the database; the first TRIAL_ACK got lost */
+        kiln_tuner_acknowledge(
+            t, result->trial, result->attempt,
+            result->lease); /* it is in the database; the first TRIAL_ACK got lost */
         return;
     }
     if (trial->state != KILN_TRIAL_SENT || trial->lease != result->lease ||
         trial->attempt != result->attempt)
         return;
-    trial->outcome = (kiln_outcome)result->outcome;
     kiln_tuner_time_take(job, trial, &result->times_ns);
     if (is_to_be_repeated(job, trial, result)) {
-        acknowledge(t, result);
-        trial->repeats++;
-        trial->attempt++;
+        kiln_tuner_acknowledge(t, result->trial, result->attempt, result->lease);
+        kiln_tuner_trial_repeat(trial);
         /* Perhaps its blobs are missing. */
-        if (trial->outcome == KILN_OUTCOME_INFRA)
+        if (result->outcome == KILN_OUTCOME_INFRA)
             kiln_tuner_trial_reupload(job, trial);
         else
             kiln_tuner_trial_requeue(trial);
         return;
     }
     if (trial->index == KILN_TUNER_FINAL && !kiln_tuner_final_count(job, trial, result)) {
-        acknowledge(t, result);
+        kiln_tuner_acknowledge(t, result->trial, result->attempt, result->lease);
         kiln_tuner_final_end(job, trial);
         return;
     }
-    trial->raced = result->stop == KILN_STOP_RACED;
-    bool ok = trial->outcome == KILN_OUTCOME_OK;
-    const double flops = job->task[trial->task].given.flops;
-    kiln_reading reading = ok ? reading_of(result, flops) : (kiln_reading){0};
-    trial->median_ns = reading.time_ns;
-    trial->least_ns = reading.least_ns;
-    trial->peak_flops = result->peak_flops;
-    if (result->assembled.registers) trial->assembled = assembled_of(&result->assembled);
-    trial->state = KILN_TRIAL_RECORDING;
-    trial->from_board = true;
+    const kiln_tuner_result measured = result_of(job, trial, result);
+    kiln_tuner_trial_measured(trial, &measured);
     record(job, trial, result, lease);
 }
 

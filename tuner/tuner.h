@@ -225,6 +225,9 @@ void kiln_tuner_destroy(kiln_tuner *tuner);
 void kiln_tuner_step(kiln_tuner *tuner, uint64_t now_ns, const kiln_tuner_event *event,
                      kiln_tuner_actions *actions);
 uint64_t kiln_tuner_next_ns(const kiln_tuner *tuner);
+/* Aborts where what one owner of the tuner's state holds contradicts itself or another's, between
+ * two steps. For tests, the simulator and debug builds. */
+void kiln_tuner_check(const kiln_tuner *tuner);
 
 /* Empties the list and keeps its memory; deinit frees it. */
 void kiln_tuner_actions_reset(kiln_tuner_actions *actions);

@@ -1,0 +1,53 @@
+/* What a step does to the outside, and what all owners need of it: the connection to the tracker,
+ * the time, and the actions that the step leaves for the shell. */
+#ifndef KILN_TUNER_EFFECTS_H
+#define KILN_TUNER_EFFECTS_H
+
+#include "tuner/tuner.h"
+
+typedef struct kiln_tuner_job kiln_tuner_job;
+typedef struct kiln_tuner_trial kiln_tuner_trial;
+
+/* The fields of a vector (base/vec.h) that is a struct of its own name, so that it has an owner. */
+#define KILN_TUNER_LIST(type) \
+    type *data;               \
+    uint32_t count, capacity
+/* Takes `item`, which is there, out of a vector of pointers; the rest keeps its order. */
+#define kiln_tuner_remove(v, item)                                                               \
+    do {                                                                                         \
+        uint32_t at_ = 0;                                                                        \
+        while ((v)->data[at_] != (item)) at_++;                                                  \
+        memmove(&(v)->data[at_], &(v)->data[at_ + 1], (--(v)->count - at_) * sizeof *(v)->data); \
+    } while (0)
+
+typedef struct kiln_tuner_effects {
+    kiln_link link;              /* to the tracker */
+    uint64_t now_ns;             /* of the step under way */
+    kiln_tuner_actions *actions; /* of the step under way; NULL: none is */
+} kiln_tuner_effects;
+
+void kiln_tuner_effects_init(kiln_tuner *t, uint64_t now_ns);
+/* A step begins; what it does goes to `actions`. Ends with a NULL. */
+void kiln_tuner_effects_begin(kiln_tuner *t, uint64_t now_ns, kiln_tuner_actions *actions);
+void kiln_tuner_effects_end(kiln_tuner *t);
+
+/* The connection opened or closed, or brought something; a tick dials, pings or hangs up. */
+void kiln_tuner_link_opened(kiln_tuner *t);
+void kiln_tuner_link_closed(kiln_tuner *t);
+void kiln_tuner_link_heard(kiln_tuner *t);
+void kiln_tuner_link_tick(kiln_tuner *t);
+bool kiln_tuner_is_linked(const kiln_tuner *t);
+
+/* Lasts until the actions of the step are carried out. */
+kiln_arena *kiln_tuner_step_arena(const kiln_tuner *t);
+kiln_tuner_action *kiln_tuner_act(kiln_tuner *t, kiln_tuner_action_kind kind);
+/* An action that names the job (and the trial, when not NULL). */
+kiln_tuner_action *kiln_tuner_act_on(kiln_tuner_job *job, kiln_tuner_action_kind kind,
+                                     const kiln_tuner_trial *trial);
+/* Copied deeply; dropped when there is no connection. */
+void kiln_tuner_send(kiln_tuner *t, const kiln_message *message);
+void kiln_tuner_upload(kiln_tuner *t, const kiln_digest *digest);
+/* Tells the board that the result of this attempt needs no repeating. */
+void kiln_tuner_acknowledge(kiln_tuner *t, kiln_str trial, uint32_t attempt, uint64_t lease);
+
+#endif

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/check.h"
 #include "db/postgres.h"
 
 /* A group is open for milliseconds. Longer than `lock_timeout` means that somebody keeps the

@@ -1,8 +1,6 @@
 /* Boards: asking for them, keeping them busy, giving them back, and what they answer. */
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/check.h"
 #include "base/macros.h"
 #include "base/reading.h"
 #include "tuner/state.h"
@@ -244,7 +242,7 @@ static kiln_tuner_trial *next_trial(kiln_tuner_job *job, const kiln_tuner_lease 
 static void settle(kiln_tuner_job *job, const kiln_tuner_lease *lease, uint32_t task) {
     const char *home = job->task[task].home;
     if (!home || !holds_board(job, home))
-        kiln_tuner_task_set_home(&job->task[task], kiln_tuner_job_keep(job, lease->grant.board));
+        kiln_tuner_task_set_home(&job->task[task], kiln_str_dup(&job->arena, lease->grant.board));
 }
 
 static void keep_busy(kiln_tuner_job *job, kiln_tuner_lease *lease) {

@@ -17,8 +17,8 @@ static void ask(kiln_shell_errand *e) {
 
 static void on_answer(kiln_shell_errand *e) {
     kiln_shell_job *job = e->job;
-    const bool had = job->claimed;
-    job->asks_claim = false;
+    const bool had = job->claim.held;
+    job->claim.asked = false;
     if (e->status && had) { /* the next renewal may reach the server again */
         kiln_log(KILN_LOG_WARN, "job %s: %s", job->identity, kiln_status_text(e->status));
         return;
@@ -26,32 +26,37 @@ static void on_answer(kiln_shell_errand *e) {
     if (!e->status && e->yes == had) return;
     if (!e->status && had) {
         kiln_log(KILN_LOG_WARN, "job %s: another tuner claimed it", job->identity);
-        job->claimed = false;
+        job->claim.held = false;
         kiln_shell_post(job->shell,
                         &(kiln_tuner_event){.kind = KILN_TUNER_CLAIM_LOST, .job = job->handle});
         return;
     }
-    job->claimed = true;
-    kiln_shell_part_done(job, e->status);
-    e->status = NULL;
+    job->claim.held = true;
+    kiln_shell_part_done(job, kiln_shell_take_status(e));
 }
 
 static void claim(kiln_shell_job *job) {
-    if (job->asks_claim) return;
-    job->asks_claim = true;
+    if (job->claim.asked) return;
+    job->claim.asked = true;
     const kiln_shell_errand errand = {.job = job, .run = ask, .done = on_answer};
     kiln_shell_send_out(&errand, "a claim");
 }
 
-void kiln_shell_claim(void *context) {
+void kiln_shell_claim_all(void *context) {
     kiln_shell *shell = context;
     uint64_t next_ns = RENEW_NS;
     for (kiln_shell_job *job = shell->jobs; job; job = job->next) {
-        if (job->forgotten || !job->wants_claim) continue;
+        if (job->forgotten || !job->claim.wanted) continue;
         if (shell->open) claim(job);
-        if (!job->claimed) next_ns = ASK_NS;
+        if (!job->claim.held) next_ns = ASK_NS;
     }
     if (shell->jobs) kiln_timer_start(shell->claims, next_ns);
+}
+
+void kiln_shell_claim_begin(kiln_shell_job *job) {
+    job->claim.wanted = true;
+    kiln_shell_part_add(job);
+    kiln_shell_claim_all(job->shell);
 }
 
 static void give_up(kiln_shell_errand *e) {
@@ -62,8 +67,8 @@ static void give_up(kiln_shell_errand *e) {
 }
 
 void kiln_shell_unclaim(kiln_shell_job *job) {
-    if (!job->claimed) return;
-    job->claimed = false;
+    if (!job->claim.held) return;
+    job->claim.held = false;
     const kiln_shell_errand errand = {.job = job, .run = give_up};
     kiln_shell_send_out(&errand, "the end of a claim");
 }

@@ -12,13 +12,6 @@ typedef struct kiln_tuner_trial kiln_tuner_trial;
 #define KILN_TUNER_LIST(type) \
     type *data;               \
     uint32_t count, capacity
-/* Takes `item`, which is there, out of a vector of pointers; the rest keeps its order. */
-#define kiln_tuner_remove(v, item)                                                               \
-    do {                                                                                         \
-        uint32_t at_ = 0;                                                                        \
-        while ((v)->data[at_] != (item)) at_++;                                                  \
-        memmove(&(v)->data[at_], &(v)->data[at_ + 1], (--(v)->count - at_) * sizeof *(v)->data); \
-    } while (0)
 
 typedef struct kiln_tuner_effects {
     kiln_link link;              /* to the tracker */

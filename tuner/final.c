@@ -3,23 +3,12 @@
  * of the others; in the final at the end: the fastest, and the fastest of other pairs of layouts.
  * Nobody, where a judgement of this job holds: its winner is faster than all that stood in none
  * look alone. What is not in our blob store any more is built again. */
-#include "base/alloc.h"
-#include "base/clock.h"
 #include "base/log.h"
 #include "tuner/shell.h"
 
-#define BUILD_DEADLINE_NS (UINT64_C(20) * KILN_NS_PER_S)
-
-/* What the end of a build needs to find its way back: the job may be gone by then. */
-typedef struct ticket {
-    kiln_shell *shell;
-    uint64_t job;
-    uint32_t task, place;
-} ticket;
-
 static bool stands(const kiln_shell_task *task, kiln_str trace_hash) {
-    for (uint32_t i = 0; i < task->finalist_count; i++)
-        if (kiln_str_equal(task->finalist[i].row.trace_hash, trace_hash)) return true;
+    for (uint32_t i = 0; i < task->final.count; i++)
+        if (kiln_str_equal(task->final.finalist[i].row.trace_hash, trace_hash)) return true;
     return false;
 }
 
@@ -27,13 +16,13 @@ static void add_finalist(kiln_shell_job *job, kiln_shell_task *task, const kiln_
     kiln_db_record bare = *row;
     bare.samples_ns = (kiln_db_samples){0};
     const kiln_db_record *copy = kiln_db_copy_row(KILN_DB_TABLE_RECORD, &bare, &job->arena);
-    task->finalist[task->finalist_count++] = (kiln_finalist){.row = *copy};
+    task->final.finalist[task->final.count++] = (kiln_finalist){.row = *copy};
 }
 
 static bool pair_stands(const kiln_shell_task *task, const kiln_db_record *row) {
-    for (uint32_t i = 0; i < task->finalist_count; i++)
-        if (kiln_str_equal(task->finalist[i].row.layout_in, row->layout_in) &&
-            kiln_str_equal(task->finalist[i].row.layout_out, row->layout_out))
+    for (uint32_t i = 0; i < task->final.count; i++)
+        if (kiln_str_equal(task->final.finalist[i].row.layout_in, row->layout_in) &&
+            kiln_str_equal(task->final.finalist[i].row.layout_out, row->layout_out))
             return true;
     return false;
 }
@@ -106,10 +95,10 @@ static bool judgement_holds(const kiln_shell_job *job, const kiln_db_record *row
 static void choose(kiln_shell_job *job, kiln_shell_task *task, const kiln_db_record *row,
                    uint32_t count) {
     kiln_str base = kiln_str_from(kiln_searcher_default_hash(task->searcher));
-    for (uint32_t i = 0; i < count && task->finalist_count == 0; i++)
+    for (uint32_t i = 0; i < count && task->final.count == 0; i++)
         if (kiln_str_equal(row[i].trace_hash, base)) add_finalist(job, task, &row[i]);
-    if (task->finalist_count == 0) return;
-    if (task->early) {
+    if (task->final.count == 0) return;
+    if (task->final.early) {
         const kiln_db_record *alone = fastest(task, row, count, OF_ALONE);
         const double judged_ns = judged_best_ns(job, row, count);
         if (alone && (judged_ns == 0 || alone->median_ns < judged_ns)) {
@@ -118,12 +107,12 @@ static void choose(kiln_shell_job *job, kiln_shell_task *task, const kiln_db_rec
         }
     } else if (!judgement_holds(job, row, count)) {
         add_fastest(job, task, row, count, 1, OF_JUDGED);
-        add_fastest(job, task, row, count,
-                    KILN_TUNER_FINALISTS_FASTEST - (task->finalist_count - 1), OF_ALL);
+        add_fastest(job, task, row, count, KILN_TUNER_FINALISTS_FASTEST - (task->final.count - 1),
+                    OF_ALL);
         add_fastest(job, task, row, count, KILN_TUNER_FINALISTS_PAIRS, OF_PAIRS);
     }
     const kiln_db_record *rest = fastest(task, row, count, OF_ALONE);
-    task->alone_ns = rest ? rest->median_ns : 0;
+    task->final.alone_ns = rest ? rest->median_ns : 0;
 }
 
 static kiln_status find_finalists(kiln_shell_job *job, kiln_shell_task *task) {
@@ -138,11 +127,11 @@ static kiln_status find_finalists(kiln_shell_job *job, kiln_shell_task *task) {
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
     kiln_status st = kiln_db_records(job->shell->db, &filter, &scratch, &row, &count);
-    task->finalist = KILN_ARENA_ARRAY(&job->arena, kiln_finalist, 1 + KILN_TUNER_FINALISTS);
-    task->finalist_artefact =
+    task->final.finalist = KILN_ARENA_ARRAY(&job->arena, kiln_finalist, 1 + KILN_TUNER_FINALISTS);
+    task->final.artefact =
         KILN_ARENA_ARRAY(&job->arena, kiln_msg_blob_ref, 1 + KILN_TUNER_FINALISTS);
-    task->finalist_count = 0;
-    task->alone_ns = 0;
+    task->final.count = 0;
+    task->final.alone_ns = 0;
     if (!st && task->searcher) choose(job, task, row, count);
     kiln_arena_deinit(&scratch);
     return st;
@@ -151,12 +140,14 @@ static kiln_status find_finalists(kiln_shell_job *job, kiln_shell_task *task) {
 /* All are there, or one cannot be had: then there is no final. */
 static void post_gathered(kiln_shell_job *job, uint32_t index) {
     kiln_shell_task *task = &job->task[index];
-    kiln_tuner_event event = {
-        .kind = KILN_TUNER_GATHERED, .job = job->handle, .task = index, .alone_ns = task->alone_ns};
-    kiln_msg_blob_ref *list = task->finalist_artefact; /* it outlives the event */
-    event.finalist_count = task->finalist_count;
-    for (uint32_t i = 0; i < task->finalist_count; i++) {
-        list[i] = task->finalist[i].artefact;
+    kiln_tuner_event event = {.kind = KILN_TUNER_GATHERED,
+                              .job = job->handle,
+                              .task = index,
+                              .alone_ns = task->final.alone_ns};
+    kiln_msg_blob_ref *list = task->final.artefact; /* it outlives the event */
+    event.finalist_count = task->final.count;
+    for (uint32_t i = 0; i < task->final.count; i++) {
+        list[i] = task->final.finalist[i].artefact;
         if (list[i].size == 0) event.finalist_count = 0;
     }
     event.finalist = list;
@@ -164,7 +155,7 @@ static void post_gathered(kiln_shell_job *job, uint32_t index) {
 }
 
 static void part_done(kiln_shell_job *job, uint32_t index) {
-    if (--job->task[index].finalist_waiting == 0) post_gathered(job, index);
+    if (--job->task[index].final.waiting == 0) post_gathered(job, index);
 }
 
 /* Without an artefact there is no final, and the search's times stand. */
@@ -177,41 +168,27 @@ static void on_kept(kiln_shell_errand *e) {
     if (e->status)
         warn(task, kiln_status_text(e->status));
     else
-        task->finalist[e->place].artefact = (kiln_msg_blob_ref){e->digest, e->bytes.size};
+        task->final.finalist[e->place].artefact = (kiln_msg_blob_ref){e->digest, e->bytes.size};
     part_done(e->job, e->task);
 }
 
 static void on_built(void *context, const kiln_work_reply *reply, kiln_outcome outcome,
                      const char *text) {
     (void)outcome;
-    ticket t = *(ticket *)context;
-    kiln_free(context);
-    kiln_shell_job *job = kiln_shell_find_job(t.shell, t.job);
+    kiln_shell_ticket t;
+    kiln_shell_job *job = kiln_shell_ticket_use(context, &t);
     if (!job) return;
     if (!reply || reply->code != 0) {
         warn(&job->task[t.task], reply ? "it was built before and cannot be now" : text);
         part_done(job, t.task);
         return;
     }
-    kiln_shell_errand errand = {.job = job,
-                                .task = t.task,
-                                .place = t.place,
-                                .run = kiln_shell_keep_artefact,
-                                .done = on_kept};
-    kiln_strbuf_append(&errand.bytes, reply->bytes.data, reply->bytes.size);
-    kiln_shell_send_out(&errand, "the artefact of a finalist");
-}
-
-static void build(kiln_shell_job *job, uint32_t index, uint32_t place) {
-    kiln_shell_task *task = &job->task[index];
-    kiln_work_request request = {.work = KILN_WORK_BUILD,
-                                 .target = job->spec.target,
-                                 .te = task->text,
-                                 .task_key = task->key,
-                                 .trace = task->finalist[place].row.trace};
-    ticket *t = kiln_alloc(sizeof *t);
-    *t = (ticket){job->shell, job->handle, index, place};
-    kiln_builders_submit(job->shell->builders, &request, false, BUILD_DEADLINE_NS, on_built, t);
+    const kiln_shell_errand errand = {.job = job,
+                                      .task = t.task,
+                                      .place = t.index,
+                                      .run = kiln_shell_keep_artefact,
+                                      .done = on_kept};
+    kiln_shell_send_bytes(errand, reply->bytes, "the artefact of a finalist");
 }
 
 /* Its artefact from our store, where it mostly still is. */
@@ -230,10 +207,10 @@ static void find_artefact(kiln_shell_job *job, kiln_finalist *finalist) {
 
 static void gather(kiln_shell_errand *e) {
     kiln_shell_task *task = &e->job->task[e->task];
-    task->early = e->early;
+    task->final.early = e->early;
     e->status = find_finalists(e->job, task);
-    for (uint32_t i = 0; i < task->finalist_count && task->finalist_count > 1; i++)
-        find_artefact(e->job, &task->finalist[i]);
+    for (uint32_t i = 0; i < task->final.count && task->final.count > 1; i++)
+        find_artefact(e->job, &task->final.finalist[i]);
 }
 
 static void on_gathered(kiln_shell_errand *e) {
@@ -241,11 +218,11 @@ static void on_gathered(kiln_shell_errand *e) {
     if (e->status)
         kiln_log(KILN_LOG_WARN, "finalists of %.*s: %s", KILN_STR_ARG(task->op),
                  kiln_status_text(e->status));
-    task->finalist_waiting = 1;
-    for (uint32_t i = 0; i < task->finalist_count && task->finalist_count > 1; i++) {
-        if (task->finalist[i].artefact.size > 0) continue;
-        task->finalist_waiting++;
-        build(e->job, e->task, i);
+    task->final.waiting = 1;
+    for (uint32_t i = 0; i < task->final.count && task->final.count > 1; i++) {
+        if (task->final.finalist[i].artefact.size > 0) continue;
+        task->final.waiting++;
+        kiln_shell_submit_build(e->job, e->task, task->final.finalist[i].row.trace, i, on_built);
     }
     part_done(e->job, e->task);
 }

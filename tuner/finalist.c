@@ -1,7 +1,5 @@
 #include "tuner/finalist.h"
 
-#include <string.h>
-
 #include "base/check.h"
 #include "base/macros.h"
 #include "base/reading.h"

@@ -1,8 +1,5 @@
 /* One job from its assignment to JOB_CLOSE. */
-#include <string.h>
 
-#include "base/alloc.h"
-#include "base/check.h"
 #include "base/macros.h"
 #include "base/target.h"
 #include "tuner/state.h"

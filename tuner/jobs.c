@@ -19,7 +19,7 @@ kiln_tuner_job *kiln_tuner_job_add(kiln_tuner *t) {
 
 void kiln_tuner_job_free(kiln_tuner_job *job) {
     while (job->trial.count) kiln_tuner_trial_remove(job, job->trial.data[0]);
-    kiln_tuner_remove(&job->tuner->job, job);
+    kiln_vec_remove(&job->tuner->job, job);
     kiln_free(job->trial.data);
     kiln_free(job->lease.data);
     kiln_arena_deinit(&job->arena);
@@ -36,10 +36,6 @@ kiln_tuner_job *kiln_tuner_job_find_by_id(kiln_tuner *t, kiln_str id) {
     for (uint32_t i = 0; i < t->job.count; i++)
         if (kiln_str_is(id, t->job.data[i]->id)) return t->job.data[i];
     return NULL;
-}
-
-const char *kiln_tuner_job_keep(kiln_tuner_job *job, kiln_str text) {
-    return kiln_str_dup(&job->arena, text);
 }
 
 /* ---- Budgets ---- */

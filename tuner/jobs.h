@@ -64,8 +64,6 @@ void kiln_tuner_job_free(kiln_tuner_job *job);
 kiln_tuner_job *kiln_tuner_job_find(kiln_tuner *t, uint64_t handle);
 kiln_tuner_job *kiln_tuner_job_find_by_id(kiln_tuner *t, kiln_str id);
 
-/* A copy of the text that lasts as long as the job. */
-const char *kiln_tuner_job_keep(kiln_tuner_job *job, kiln_str text);
 /* Trials that were proposed so far, without those that there was no candidate for. */
 uint64_t kiln_tuner_job_proposed(const kiln_tuner_job *job);
 /* Trials that a task is expected to get: those that it had, and its part of the rest. */

@@ -18,7 +18,7 @@ void kiln_tuner_lease_renumber(kiln_tuner *t, kiln_tuner_lease *lease) {
 }
 
 void kiln_tuner_lease_remove(kiln_tuner_job *job, kiln_tuner_lease *lease) {
-    kiln_tuner_remove(&job->lease, lease);
+    kiln_vec_remove(&job->lease, lease);
     kiln_arena_deinit(&lease->arena);
     kiln_free(lease);
 }

@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/check.h"
 #include "base/macros.h"
 #include "tuner/state.h"
 
@@ -141,7 +140,7 @@ static bool all_are_given_up(const kiln_tuner_job *job) {
 
 void kiln_tuner_task_give_up(kiln_tuner_job *job, uint32_t index, kiln_code code, kiln_str text) {
     kiln_tuner_job_task *task = &job->task[index];
-    task->error = kiln_tuner_job_keep(job, kiln_str_slice(text, 0, KILN_MESSAGES_NAME));
+    task->error = kiln_str_dup(&job->arena, kiln_str_slice(text, 0, KILN_MESSAGES_NAME));
     task->closed = task->changed = true;
     task->rest = KILN_REST_NONE;
     for (uint32_t i = job->trial.count; i-- > 0;) { /* a final that ends is gone */

@@ -3,58 +3,16 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/check.h"
 #include "base/clock.h"
-#include "base/fail.h"
 #include "base/log.h"
-#include "base/str.h"
-#include "base/trace.h"
 #include "db/bundle.h"
 #include "db/trust.h"
 #include "tuner/plausible.h"
 #include "tuner/shell.h"
 
 #define TASKS_DEADLINE_NS (UINT64_C(300) * KILN_NS_PER_S) /* large models fold large constants */
-#define REFERENCE_DEADLINE_NS (UINT64_C(600) * KILN_NS_PER_S) /* serial, fp64 */
-#define BUILD_DEADLINE_NS (UINT64_C(20) * KILN_NS_PER_S)
-#define EXPORT_RECORDS_MAX 4096u /* newest per task */
 
 static const kiln_digest no_digest;
-
-/* What a callback needs to find its way back: the job may be gone by then. */
-typedef struct ticket {
-    kiln_shell *shell;
-    uint64_t job;
-    uint32_t task, index;
-} ticket;
-
-static ticket *ticket_make(kiln_shell_job *job, uint32_t task, uint32_t index) {
-    ticket *t = kiln_alloc(sizeof *t);
-    *t = (ticket){job->shell, job->handle, task, index};
-    return t;
-}
-
-/* Frees the ticket; NULL when the job was forgotten meanwhile. */
-static kiln_shell_job *ticket_use(ticket *t, ticket *out) {
-    *out = *t;
-    kiln_free(t);
-    return kiln_shell_find_job(out->shell, out->job);
-}
-
-/* ---- errands --------------------------------------------------------------------------------- */
-
-static kiln_strbuf copy_of(kiln_str bytes) {
-    kiln_strbuf copy = {0};
-    kiln_strbuf_append(&copy, bytes.data, bytes.size);
-    return copy;
-}
-
-static kiln_str keep(kiln_arena *arena, kiln_str text) {
-    return kiln_str_from(kiln_str_dup(arena, text));
-}
-
-/* ---- PREPARE, last: the event ---------------------------------------------------------------- */
 
 /* ---- PREPARE, second: tasks ------------------------------------------------------------------ */
 
@@ -65,9 +23,9 @@ static kiln_status open_task(kiln_shell_job *job, const kiln_task *found,
     kiln_points *points = NULL;
     kiln_strbuf text = {0};
     kiln_program_print(found->te, &text);
-    *task = (kiln_shell_task){.key = keep(&job->arena, found->key),
-                              .op = keep(&job->arena, found->op),
-                              .text = keep(&job->arena, kiln_strbuf_view(&text)),
+    *task = (kiln_shell_task){.key = kiln_str_copy(&job->arena, found->key),
+                              .op = kiln_str_copy(&job->arena, found->op),
+                              .text = kiln_str_copy(&job->arena, kiln_strbuf_view(&text)),
                               .te = found->te,
                               .flops = found->flops,
                               .least_flops = kiln_algorithm_least_flops(found->te, &job->accuracy),
@@ -89,7 +47,7 @@ static kiln_status open_task(kiln_shell_job *job, const kiln_task *found,
     if (!st) return KILN_OK;
     kiln_log(KILN_LOG_WARN, "job %s: %.*s cannot be searched: %s", job->identity,
              KILN_STR_ARG(task->op), kiln_status_text(st));
-    task->error = keep(&job->arena, kiln_str_from(kiln_status_text(st)));
+    task->error = kiln_str_copy(&job->arena, kiln_str_from(kiln_status_text(st)));
     kiln_status_free(st); /* the task's own end: others go on */
     return KILN_OK;
 }
@@ -201,17 +159,16 @@ static void on_part(kiln_shell_errand *e) {
 static void on_tasks(void *context, const kiln_work_reply *reply, kiln_outcome outcome,
                      const char *text) {
     (void)outcome;
-    ticket t;
-    kiln_shell_job *job = ticket_use(context, &t);
+    kiln_shell_ticket t;
+    kiln_shell_job *job = kiln_shell_ticket_use(context, &t);
     if (!job) return;
     kiln_status st = kiln_status_note(kiln_builders_status(reply, text), "reading the model");
     if (st) {
         kiln_shell_part_done(job, st);
         return;
     }
-    const kiln_shell_errand errand = {
-        .job = job, .run = take_tasks, .done = on_part, .bytes = copy_of(reply->bytes)};
-    kiln_shell_send_out(&errand, "tasks of a model");
+    const kiln_shell_errand errand = {.job = job, .run = take_tasks, .done = on_part};
+    kiln_shell_send_bytes(errand, reply->bytes, "tasks of a model");
 }
 
 static void ask_tasks(kiln_shell_job *job) {
@@ -228,7 +185,7 @@ static void ask_tasks(kiln_shell_job *job) {
                                  .model_path = kiln_str_from(path),
                                  .model_form = job->spec.form};
     kiln_builders_submit(job->shell->builders, &request, true, TASKS_DEADLINE_NS, on_tasks,
-                         ticket_make(job, 0, 0));
+                         kiln_shell_ticket_make(job, 0, 0));
 }
 
 /* ---- PREPARE, first: blobs ------------------------------------------------------------------- */
@@ -237,8 +194,8 @@ static void fetch_next(kiln_shell_job *job);
 
 static void on_fetched(void *context, const kiln_digest *digest, kiln_status status) {
     (void)digest;
-    ticket t;
-    kiln_shell_job *job = ticket_use(context, &t);
+    kiln_shell_ticket t;
+    kiln_shell_job *job = kiln_shell_ticket_use(context, &t);
     if (!job) {
         kiln_status_free(status);
     } else if (kiln_status_code(status) == KILN_UNAVAILABLE) {
@@ -260,7 +217,7 @@ static void fetch_next(kiln_shell_job *job) {
         if (kiln_digest_equal(need[i], &no_digest) || kiln_blob_store_has(shell->store, need[i]))
             continue;
         if (shell->blobs)
-            kiln_blobs_fetch(shell->blobs, need[i], on_fetched, ticket_make(job, 0, 0));
+            kiln_blobs_fetch(shell->blobs, need[i], on_fetched, kiln_shell_ticket_make(job, 0, 0));
         else
             job->wants_blobs = true;
         return;
@@ -274,30 +231,6 @@ void kiln_shell_fetch_again(kiln_shell *shell) {
         job->wants_blobs = false;
         fetch_next(job);
     }
-}
-
-/* On disk at once: nobody waits for the writer's place while a job is prepared. */
-static kiln_status store_job(kiln_shell_job *job, const char *state) {
-    kiln_db *db = job->shell->db;
-    char digest[KILN_DIGEST_TEXT];
-    kiln_digest_print(&job->spec.model, digest);
-    kiln_db_job row = {.id = kiln_str_from(job->identity),
-                       .model = job->spec.model_name,
-                       .model_digest = kiln_str_from(digest),
-                       .target = job->spec.target,
-                       .searcher = job->spec.searcher,
-                       .trials_max = job->spec.trials,
-                       .seed = (int64_t)job->spec.seed,
-                       .project = job->spec.project,
-                       .user = job->spec.user,
-                       .state = kiln_str_from(state),
-                       .opened_wall_ns = (int64_t)job->opened_wall_ns};
-    kiln_db_target target = {.target = job->spec.target};
-    kiln_status st = kiln_db_put_target(db, &target);
-    if (!st) st = kiln_db_put_job(db, &row);
-    if (!st) st = kiln_db_commit(db);
-    if (st) kiln_db_rollback(db);
-    return st;
 }
 
 /* A job that an earlier run of a tuner began is as old as it was then. */
@@ -314,7 +247,7 @@ static kiln_status find_age(kiln_shell_job *job) {
 
 static void begin(kiln_shell_errand *e) {
     e->status = find_age(e->job);
-    if (!e->status) e->status = store_job(e->job, "open");
+    if (!e->status) e->status = kiln_shell_store_job(e->job, "open");
 }
 
 static void on_begun(kiln_shell_errand *e) {
@@ -323,9 +256,7 @@ static void on_begun(kiln_shell_errand *e) {
         kiln_shell_part_done(job, kiln_shell_take_status(e));
         return;
     }
-    job->wants_claim = true;
-    job->waiting++;
-    kiln_shell_claim(job->shell);
+    kiln_shell_claim_begin(job);
     fetch_next(job);
 }
 
@@ -337,14 +268,9 @@ static kiln_accuracy accuracy_of(const kiln_msg_job_spec *spec) {
 }
 
 void kiln_shell_prepare(kiln_shell *shell, const kiln_tuner_action *action) {
-    kiln_shell_job *job = kiln_alloc(sizeof *job);
-    *job = (kiln_shell_job){.shell = shell,
-                            .next = shell->jobs,
-                            .handle = action->job,
-                            .opened_wall_ns = kiln_clock_wall_ns(),
-                            .waiting = 1};
-    shell->jobs = job;
-    kiln_arena_init(&job->arena, 0);
+    kiln_shell_job *job = kiln_shell_job_create(shell, action->job);
+    job->opened_wall_ns = kiln_clock_wall_ns();
+    kiln_shell_part_add(job);
     job->identity = kiln_str_dup(&job->arena, kiln_str_from(action->text));
     kiln_message assign = {.type = KILN_MSG_JOB_ASSIGN, .job_assign = {.spec = *action->spec}};
     job->spec = kiln_message_copy(&assign, &job->arena).job_assign.spec;
@@ -364,215 +290,4 @@ void kiln_shell_prepare(kiln_shell *shell, const kiln_tuner_action *action) {
     }
     const kiln_shell_errand errand = {.job = job, .run = begin, .done = on_begun};
     kiln_shell_send_out(&errand, "PREPARE, begun");
-}
-
-/* ---- REFERENCE ------------------------------------------------------------------------------- */
-
-static void keep_reference(kiln_shell_errand *e) {
-    kiln_blob_store *store = e->job->shell->store;
-    e->status = kiln_blob_store_put(store, kiln_strbuf_view(&e->bytes), &e->digest);
-    if (!e->status)
-        e->status = kiln_blob_store_put(store, e->job->task[e->task].text, &e->other_digest);
-}
-
-static void post_reference(kiln_shell_job *job, uint32_t index, kiln_status st,
-                           kiln_tuner_event event) {
-    const kiln_shell_task *task = &job->task[index];
-    event.kind = KILN_TUNER_REFERENCED;
-    event.job = job->handle;
-    event.task = index;
-    st = kiln_status_note(st, "making the reference of %.*s", KILN_STR_ARG(task->op));
-    event.code = kiln_status_code(st);
-    if (st) event.failure = kiln_status_text(st);
-    if (st) kiln_log(KILN_LOG_WARN, "job %s: %s", job->identity, event.failure);
-    kiln_shell_post(job->shell, &event);
-    kiln_status_free(st);
-}
-
-static void on_reference_kept(kiln_shell_errand *e) {
-    kiln_tuner_event event = {0};
-    event.artefact = (kiln_msg_blob_ref){e->digest, e->bytes.size};
-    event.program = (kiln_msg_blob_ref){e->other_digest, e->job->task[e->task].text.size};
-    post_reference(e->job, e->task, kiln_shell_take_status(e), event);
-}
-
-static void on_reference(void *context, const kiln_work_reply *reply, kiln_outcome outcome,
-                         const char *text) {
-    (void)outcome;
-    ticket t;
-    kiln_shell_job *job = ticket_use(context, &t);
-    if (!job) return;
-    kiln_status st = kiln_builders_status(reply, text);
-    if (st) {
-        post_reference(job, t.task, st, (kiln_tuner_event){0});
-        return;
-    }
-    const kiln_shell_errand errand = {.job = job,
-                                      .task = t.task,
-                                      .run = keep_reference,
-                                      .done = on_reference_kept,
-                                      .bytes = copy_of(reply->bytes)};
-    kiln_shell_send_out(&errand, "a reference");
-}
-
-void kiln_shell_reference(kiln_shell *shell, const kiln_tuner_action *action) {
-    kiln_shell_job *job = kiln_shell_find_job(shell, action->job);
-    if (!job) return;
-    const kiln_shell_task *task = &job->task[action->task];
-    kiln_strbuf target = {0};
-    kiln_target_print(&job->target, &target);
-    kiln_work_request request = {.work = KILN_WORK_REFERENCE,
-                                 .target = kiln_strbuf_view(&target),
-                                 .te = task->text,
-                                 .task_key = task->key,
-                                 .seed = job->spec.seed};
-    kiln_builders_submit(shell->builders, &request, false, REFERENCE_DEADLINE_NS, on_reference,
-                         ticket_make(job, action->task, 0));
-    kiln_strbuf_deinit(&target);
-}
-
-/* ---- candidates ------------------------------------------------------------------------------ */
-
-/* ---- BUILD ----------------------------------------------------------------------------------- */
-
-static void trace_build(const kiln_shell_job *job, uint32_t task, uint32_t index,
-                        kiln_trace_phase phase) {
-    if (!kiln_trace_is_on()) return;
-    kiln_strbuf id = {0};
-    kiln_strbuf_printf(&id, "%s/%u/%u", job->identity, task, index);
-    const kiln_log_field field[] = {{"job", kiln_str_from(job->identity)},
-                                    {"task", job->task[task].key}};
-    kiln_trace_event(phase, KILN_TRACE_BUILD, kiln_strbuf_view(&id), kiln_clock_ns(), field, 2);
-    kiln_strbuf_deinit(&id);
-}
-
-static void on_artefact_kept(kiln_shell_errand *e) {
-    kiln_shell_job *job = e->job;
-    kiln_candidate *candidate = kiln_shell_find_candidate(job, e->task, e->index);
-    if (!candidate) return;
-    kiln_tuner_event event = {.kind = KILN_TUNER_BUILT,
-                              .job = job->handle,
-                              .task = e->task,
-                              .index = e->index,
-                              .outcome = KILN_OUTCOME_OK,
-                              .assembled = candidate->assembled,
-                              .text = ""};
-    if (e->status) {
-        event.outcome = KILN_OUTCOME_INFRA;
-        event.text = kiln_status_text(e->status);
-        candidate->algorithm = candidate->layout_in = candidate->layout_out = (kiln_str){0};
-    } else {
-        candidate->artefact = e->digest;
-        event.artefact = (kiln_msg_blob_ref){e->digest, e->bytes.size};
-    }
-    kiln_shell_post(job->shell, &event);
-}
-
-static void on_built(void *context, const kiln_work_reply *reply, kiln_outcome outcome,
-                     const char *text) {
-    ticket t;
-    kiln_shell_job *job = ticket_use(context, &t);
-    kiln_candidate *candidate = job ? kiln_shell_find_candidate(job, t.task, t.index) : NULL;
-    if (!candidate) return;
-    trace_build(job, t.task, t.index, KILN_TRACE_END);
-    kiln_fail_pass(KILN_FAIL_TUNER_BUILT);
-    kiln_tuner_event event = {.kind = KILN_TUNER_BUILT,
-                              .job = t.job,
-                              .task = t.task,
-                              .index = t.index,
-                              .outcome = kiln_builders_outcome(reply, outcome),
-                              .text = text};
-    if (reply) event.assembled = reply->assembled;
-    kiln_status st = kiln_builders_status(reply, text);
-    if (st) {
-        if (event.outcome == KILN_OUTCOME_OK) event.outcome = KILN_OUTCOME_INFRA;
-        event.text = kiln_status_text(st);
-        kiln_shell_post(job->shell, &event);
-        kiln_status_free(st);
-        return;
-    }
-    candidate->algorithm = keep(&candidate->arena, reply->algorithm);
-    candidate->layout_in = keep(&candidate->arena, reply->layout_in);
-    candidate->layout_out = keep(&candidate->arena, reply->layout_out);
-    candidate->build_ns = reply->elapsed_ns;
-    candidate->assembled = reply->assembled;
-    const kiln_shell_errand errand = {.job = job,
-                                      .task = t.task,
-                                      .index = t.index,
-                                      .run = kiln_shell_keep_artefact,
-                                      .done = on_artefact_kept,
-                                      .bytes = copy_of(reply->bytes)};
-    kiln_shell_send_out(&errand, "an artefact");
-}
-
-void kiln_shell_build(kiln_shell *shell, const kiln_tuner_action *action) {
-    kiln_shell_job *job = kiln_shell_find_job(shell, action->job);
-    kiln_candidate *candidate =
-        job ? kiln_shell_find_candidate(job, action->task, action->index) : NULL;
-    if (!candidate) return;
-    trace_build(job, action->task, action->index, KILN_TRACE_BEGIN);
-    const kiln_shell_task *task = &job->task[action->task];
-    kiln_work_request request = {.work = KILN_WORK_BUILD,
-                                 .target = job->spec.target,
-                                 .te = task->text,
-                                 .task_key = task->key,
-                                 .trace = candidate->trace};
-    kiln_builders_submit(shell->builders, &request, false, BUILD_DEADLINE_NS, on_built,
-                         ticket_make(job, action->task, action->index));
-}
-
-/* ---- the end --------------------------------------------------------------------------------- */
-
-/* Everything known about the job's tasks on its target: the client packs from it. */
-static void export_records(kiln_shell_errand *e) {
-    kiln_shell_job *job = e->job;
-    kiln_arena scratch;
-    kiln_arena_init(&scratch, 4096);
-    kiln_db_filter *filter = KILN_ARENA_ARRAY(&scratch, kiln_db_filter, job->task_count);
-    for (uint32_t i = 0; i < job->task_count; i++)
-        filter[i] = (kiln_db_filter){.task_key = job->task[i].key,
-                                     .target = job->spec.target,
-                                     .trusting = &job->trusting,
-                                     .order = KILN_DB_NEWEST,
-                                     .limit = EXPORT_RECORDS_MAX};
-    kiln_status st = kiln_fail_at(KILN_FAIL_TUNER_EXPORT);
-    if (!st) st = kiln_bundle_export(job->shell->db, filter, job->task_count, &e->bytes);
-    if (!st) st = kiln_blob_store_put(job->shell->store, kiln_strbuf_view(&e->bytes), &e->digest);
-    e->status = st;
-    kiln_arena_deinit(&scratch);
-}
-
-static void on_exported(kiln_shell_errand *e) {
-    kiln_tuner_event event = {.kind = KILN_TUNER_EXPORTED,
-                              .job = e->job->handle,
-                              .digest = e->digest,
-                              .code = kiln_status_code(e->status)};
-    if (e->status) event.failure = kiln_status_text(e->status);
-    kiln_shell_post(e->job->shell, &event);
-}
-
-void kiln_shell_export(kiln_shell *shell, const kiln_tuner_action *action) {
-    kiln_shell_job *job = kiln_shell_find_job(shell, action->job);
-    const kiln_shell_errand errand = {.job = job, .run = export_records, .done = on_exported};
-    if (job) kiln_shell_send_out(&errand, "EXPORTED");
-}
-
-static void end_job(kiln_shell_errand *e) {
-    kiln_status st = store_job(e->job, e->text);
-    if (st) kiln_log(KILN_LOG_ERROR, "closing job %s: %s", e->job->identity, kiln_status_text(st));
-    kiln_status_free(st);
-}
-
-void kiln_shell_forget(kiln_shell *shell, const kiln_tuner_action *action) {
-    for (kiln_shell_job **at = &shell->jobs; *at; at = &(*at)->next) {
-        kiln_shell_job *job = *at;
-        if (job->handle != action->job) continue;
-        const kiln_shell_errand errand = {.job = job, .run = end_job, .text = action->text};
-        kiln_shell_commit(shell); /* its own records come before its end */
-        if (action->text) kiln_shell_send_out(&errand, "FORGET, done");
-        kiln_shell_unclaim(job);
-        *at = job->next;
-        kiln_shell_job_destroy(job);
-        return;
-    }
 }

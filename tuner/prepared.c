@@ -1,5 +1,4 @@
 /* The end of PREPARE: when all that a job waits for is there, it is told what is stored of it. */
-#include "base/alloc.h"
 #include "tuner/shell.h"
 
 /* Results of this job that an earlier run of this tuner committed. */
@@ -29,9 +28,9 @@ static kiln_status find_own_results(kiln_shell_job *job) {
         }
     }
     kiln_arena_deinit(&scratch);
-    job->stored = result;
-    job->stored_count = used;
-    job->spent_ns = (uint64_t)last_wall_ns - job->opened_wall_ns;
+    job->parts.stored = result;
+    job->parts.stored_count = used;
+    job->parts.spent_ns = (uint64_t)last_wall_ns - job->opened_wall_ns;
     return st;
 }
 
@@ -42,14 +41,14 @@ kiln_tuner_task *kiln_shell_list_tasks(kiln_shell_job *job) {
         list[i] = (kiln_tuner_task){.key = task->key,
                                     .op = task->op,
                                     .weight = task->weight,
-                                    .stored_count = task->stored_count,
-                                    .repeat_count = task->repeat_count,
-                                    .by_hand_count = task->by_hand_count,
+                                    .stored_count = task->known.stored_count,
+                                    .repeat_count = task->known.repeat_count,
+                                    .by_hand_count = task->known.by_hand_count,
                                     .flops = task->flops,
                                     .least_flops = task->least_flops,
-                                    .best_ns = task->best_ns,
-                                    .default_ns = task->default_ns,
-                                    .peak_flops = task->peak_flops,
+                                    .best_ns = task->known.best_ns,
+                                    .default_ns = task->known.default_ns,
+                                    .peak_flops = task->known.peak_flops,
                                     .input_seed = job->spec.seed,
                                     .error = task->error};
     }
@@ -57,32 +56,34 @@ kiln_tuner_task *kiln_shell_list_tasks(kiln_shell_job *job) {
 }
 
 static void look_for_results(kiln_shell_errand *e) {
-    if (!e->job->failure) e->status = find_own_results(e->job);
+    if (!e->job->parts.failure) e->status = find_own_results(e->job);
 }
 
 static void post_prepared(kiln_shell_errand *e) {
     kiln_shell_job *job = e->job;
-    if (!job->failure) job->failure = kiln_shell_take_status(e);
+    if (!job->parts.failure) job->parts.failure = kiln_shell_take_status(e);
     kiln_tuner_event event = {.kind = KILN_TUNER_PREPARED,
                               .job = job->handle,
-                              .stored = job->stored,
-                              .stored_count = job->stored_count,
-                              .spent_ns = job->spent_ns};
+                              .stored = job->parts.stored,
+                              .stored_count = job->parts.stored_count,
+                              .spent_ns = job->parts.spent_ns};
     event.task_list = kiln_shell_list_tasks(job); /* in the job's arena: it outlives the event */
     event.task_count = job->task_count;
     event.alternative = job->alternative;
     event.alternative_count = job->alternative_count;
-    event.code = kiln_status_code(job->failure);
-    if (job->failure) event.failure = kiln_status_text(job->failure);
+    event.code = kiln_status_code(job->parts.failure);
+    if (job->parts.failure) event.failure = kiln_status_text(job->parts.failure);
     kiln_shell_post(job->shell, &event);
 }
 
+void kiln_shell_part_add(kiln_shell_job *job) { job->parts.waiting++; }
+
 void kiln_shell_part_done(kiln_shell_job *job, kiln_status st) {
-    if (st && job->failure)
+    if (st && job->parts.failure)
         kiln_status_free(st);
     else if (st)
-        job->failure = st;
-    if (--job->waiting > 0) return;
+        job->parts.failure = st;
+    if (--job->parts.waiting > 0) return;
     const kiln_shell_errand errand = {.job = job, .run = look_for_results, .done = post_prepared};
     kiln_shell_send_out(&errand, "PREPARED");
 }

@@ -93,7 +93,7 @@ static void add_record(group *g, const kiln_shell_job *job, const kiln_candidate
                        const kiln_tuner_action *action, kiln_arena *scratch) {
     const kiln_shell_task *task = &job->task[action->task];
     char digest[KILN_DIGEST_TEXT] = "";
-    if (candidate->algorithm.size) kiln_digest_print(&candidate->artefact, digest);
+    if (candidate->built.algorithm.size) kiln_digest_print(&candidate->built.artefact, digest);
     bool is_default =
         kiln_str_is(kiln_str_from(candidate->hash), kiln_searcher_default_hash(task->searcher));
     const double flops = kiln_program_flops_with_zeros(task->te); /* as earlier versions count */
@@ -109,10 +109,10 @@ static void add_record(group *g, const kiln_shell_job *job, const kiln_candidate
                           .artefact_kind =
                               kiln_str_from(kiln_payload_name(kiln_payload_of(job->target.kind))),
                           .artefact_digest = kiln_str_from(digest),
-                          .algorithm = candidate->algorithm,
+                          .algorithm = candidate->built.algorithm,
                           .threads = job->target.threads,
-                          .layout_in = candidate->layout_in,
-                          .layout_out = candidate->layout_out,
+                          .layout_in = candidate->built.layout_in,
+                          .layout_out = candidate->built.layout_out,
                           .searcher = is_default           ? KILN_STR("default")
                                       : candidate->by_hand ? KILN_STR("hand")
                                       : candidate->adopted ? KILN_STR("transfer")
@@ -123,7 +123,7 @@ static void add_record(group *g, const kiln_shell_job *job, const kiln_candidate
                           .stop_reason = kiln_str_from(kiln_stop_name(KILN_STOP_NONE)),
                           .cache_state = KILN_STR("warm"),
                           .flops = flops,
-                          .build_ns = (double)candidate->build_ns,
+                          .build_ns = (double)candidate->built.build_ns,
                           .search_ns = (double)candidate->search_ns,
                           .train_ns = (double)candidate->train_ns,
                           .project = job->spec.project,
@@ -181,10 +181,12 @@ static kiln_msg_trial_result result_of(const kiln_msg_trial_result *result, uint
 static double gain_low(const kiln_shell_task *task, const kiln_msg_trial_result *result,
                        uint32_t place) {
     const uint32_t winner = kiln_tuner_winner(result);
-    const kiln_db_record *own = &task->finalist[place].row, *best = &task->finalist[winner].row;
+    const kiln_db_record *own = &task->final.finalist[place].row,
+                         *best = &task->final.finalist[winner].row;
     const bool rivals = kiln_str_equal(own->layout_in, best->layout_in) &&
                         kiln_str_equal(own->layout_out, best->layout_out);
-    const uint32_t against = task->early && place > 0 && place != winner && rivals ? winner : 0;
+    const uint32_t against =
+        task->final.early && place > 0 && place != winner && rivals ? winner : 0;
     return kiln_tuner_standing_beside(result, place, against).gain_low;
 }
 
@@ -194,8 +196,8 @@ static void add_final(group *g, const kiln_shell_job *job, const kiln_tuner_acti
     const kiln_shell_task *task = &job->task[action->task];
     const kiln_str fingerprint = add_device(g, action->grant, action->result, scratch);
     const int64_t stored_wall_ns = (int64_t)kiln_clock_wall_ns(); /* one, by which all are known */
-    for (uint32_t place = 0; place < task->finalist_count; place++) {
-        kiln_db_record row = task->finalist[place].row;
+    for (uint32_t place = 0; place < task->final.count; place++) {
+        kiln_db_record row = task->final.finalist[place].row;
         const kiln_msg_trial_result own = result_of(action->result, place);
         row.trial_id = final_identity(action, &row, scratch);
         row.attempt = action->attempt;
@@ -294,12 +296,12 @@ static void on_stored(void *context) {
 }
 
 static group *group_of(kiln_shell *shell) {
-    if (shell->group) return shell->group;
-    shell->group = kiln_alloc(sizeof *shell->group);
-    *shell->group = (group){.shell = shell};
-    kiln_arena_init(&shell->group->arena, 0);
+    if (shell->records.group) return shell->records.group;
+    shell->records.group = kiln_alloc(sizeof *shell->records.group);
+    *shell->records.group = (group){.shell = shell};
+    kiln_arena_init(&shell->records.group->arena, 0);
     kiln_timer_start(shell->commit, KILN_DB_GROUP_NS / 2);
-    return shell->group;
+    return shell->records.group;
 }
 
 void kiln_shell_record(kiln_shell *shell, const kiln_tuner_action *action) {
@@ -334,7 +336,7 @@ void kiln_shell_record(kiln_shell *shell, const kiln_tuner_action *action) {
 
 void kiln_shell_commit(void *context) {
     kiln_shell *shell = context;
-    group *g = shell->group;
-    shell->group = NULL;
+    group *g = shell->records.group;
+    shell->records.group = NULL;
     if (g) kiln_io_thread_submit(shell->io_thread, store_group, on_stored, g);
 }

@@ -46,10 +46,10 @@ static kiln_candidate *propose(kiln_shell_job *job, const kiln_search_order *ord
 static void carry_out_orders(void *context) {
     kiln_child_give_way(); /* to kernels that are timed on all cores of this machine */
     kiln_shell_job *job = context;
-    if (!job->taught) kiln_shell_teach(job);
-    job->taught = true;
-    for (uint32_t i = 0; i < job->now.count; i++) {
-        kiln_search_order *order = &job->now.data[i];
+    if (!job->search.taught) kiln_shell_teach(job);
+    job->search.taught = true;
+    for (uint32_t i = 0; i < job->search.now.count; i++) {
+        kiln_search_order *order = &job->search.now.data[i];
         kiln_searcher *searcher = job->task[order->task].searcher;
         if (!order->observes)
             order->candidate = propose(job, order);
@@ -65,13 +65,13 @@ static void start(kiln_shell_job *job);
 
 static void on_orders_done(void *context) {
     kiln_shell_job *job = context;
-    job->searching = false;
-    job->shell->searching--;
-    for (uint32_t i = 0; i < job->now.count; i++) {
-        const kiln_search_order *order = &job->now.data[i];
+    job->search.running = false;
+    job->shell->searches.running--;
+    for (uint32_t i = 0; i < job->search.now.count; i++) {
+        const kiln_search_order *order = &job->search.now.data[i];
         if (order->observes) continue;
         kiln_searcher *searcher = job->task[order->task].searcher;
-        if (order->candidate) kiln_vec_push(&job->candidate, order->candidate);
+        if (order->candidate) kiln_vec_push(&job->search.candidate, order->candidate);
         kiln_tuner_event event = {.kind = KILN_TUNER_PROPOSED,
                                   .job = job->handle,
                                   .task = order->task,
@@ -83,7 +83,7 @@ static void on_orders_done(void *context) {
                                            kiln_searcher_default_hash(searcher));
         if (!job->forgotten) kiln_shell_post(job->shell, &event);
     }
-    job->now.count = 0;
+    job->search.now.count = 0;
     if (job->forgotten)
         kiln_shell_job_destroy(job);
     else
@@ -93,14 +93,16 @@ static void on_orders_done(void *context) {
 /* Hands over all waiting orders up to the first proposal: it is built while the next is thought of.
  */
 static void start(kiln_shell_job *job) {
-    if (job->searching || job->order.count == 0) return;
+    if (job->search.running || job->search.order.count == 0) return;
     uint32_t count = 0;
-    while (count < job->order.count && (count == 0 || job->order.data[count - 1].observes))
-        kiln_vec_push(&job->now, job->order.data[count++]);
-    job->order.count -= count;
-    memmove(job->order.data, job->order.data + count, job->order.count * sizeof *job->order.data);
-    job->searching = true;
-    job->shell->searching++;
+    while (count < job->search.order.count &&
+           (count == 0 || job->search.order.data[count - 1].observes))
+        kiln_vec_push(&job->search.now, job->search.order.data[count++]);
+    job->search.order.count -= count;
+    memmove(job->search.order.data, job->search.order.data + count,
+            job->search.order.count * sizeof *job->search.order.data);
+    job->search.running = true;
+    job->shell->searches.running++;
     kiln_loop_work(job->shell->loop, carry_out_orders, on_orders_done, job);
 }
 
@@ -108,7 +110,7 @@ void kiln_shell_propose(kiln_shell *shell, const kiln_tuner_action *action) {
     kiln_shell_job *job = kiln_shell_find_job(shell, action->job);
     if (!job) return;
     kiln_search_order order = {.task = action->task, .index = action->index};
-    kiln_vec_push(&job->order, order);
+    kiln_vec_push(&job->search.order, order);
     start(job);
 }
 
@@ -121,11 +123,11 @@ void kiln_shell_observe(kiln_shell *shell, const kiln_tuner_action *action) {
                                .outcome = action->outcome,
                                .assembled = action->assembled,
                                .least_ns = action->least_ns};
-    kiln_vec_push(&job->order, order);
-    for (uint32_t i = 0; i < job->candidate.count; i++) {
-        kiln_candidate *candidate = job->candidate.data[i];
+    kiln_vec_push(&job->search.order, order);
+    for (uint32_t i = 0; i < job->search.candidate.count; i++) {
+        kiln_candidate *candidate = job->search.candidate.data[i];
         if (candidate->task != action->task || candidate->index != action->index) continue;
-        job->candidate.data[i] = kiln_vec_pop(&job->candidate);
+        job->search.candidate.data[i] = kiln_vec_pop(&job->search.candidate);
         kiln_candidate_destroy(candidate);
         break;
     }
@@ -133,6 +135,6 @@ void kiln_shell_observe(kiln_shell *shell, const kiln_tuner_action *action) {
 }
 
 void kiln_shell_search_wait(kiln_shell *shell) {
-    for (kiln_shell_job *job = shell->jobs; job; job = job->next) job->order.count = 0;
-    while (shell->searching > 0) kiln_loop_run_once(shell->loop);
+    for (kiln_shell_job *job = shell->jobs; job; job = job->next) job->search.order.count = 0;
+    while (shell->searches.running > 0) kiln_loop_run_once(shell->loop);
 }

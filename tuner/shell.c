@@ -62,7 +62,7 @@ static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hell
     shell->blobs = kiln_blobs_attach(conn, shell->store);
     kiln_log(KILN_LOG_INFO, "connected to the tracker");
     kiln_shell_post(shell, &(kiln_tuner_event){.kind = KILN_TUNER_OPENED});
-    kiln_shell_claim(shell); /* it may be another's by now */
+    kiln_shell_claim_all(shell); /* it may be another's by now */
     kiln_shell_fetch_again(shell);
 }
 
@@ -291,7 +291,7 @@ kiln_status kiln_shell_create(const kiln_shell_options *options, kiln_shell **ou
                                                             .tick = on_tick,
                                                             .context = shell});
     shell->commit = kiln_timer_create(loop, kiln_shell_commit, shell);
-    shell->claims = kiln_timer_create(loop, kiln_shell_claim, shell);
+    shell->claims = kiln_timer_create(loop, kiln_shell_claim_all, shell);
     shell->builders = kiln_builders_create(
         loop, &(kiln_builders_options){.program = options->program,
                                        .worker_count = KILN_MAX(options->builder_count, 1),
@@ -323,10 +323,8 @@ void kiln_shell_destroy(kiln_shell *shell) {
     kiln_timer_destroy(shell->commit);
     kiln_timer_destroy(shell->claims);
     while (shell->jobs) {
-        kiln_shell_job *job = shell->jobs;
-        shell->jobs = job->next;
-        kiln_shell_unclaim(job);
-        kiln_shell_job_destroy(job);
+        kiln_shell_unclaim(shell->jobs);
+        kiln_shell_job_destroy(shell->jobs);
     }
     if (shell->io_thread) kiln_io_thread_wait(shell->io_thread);
     kiln_io_thread_destroy(shell->io_thread);

@@ -1,13 +1,20 @@
 /* The tuner's shell: carries out what kiln_tuner_step (tuner/tuner.h) decides. One loop thread;
  * LLVM and kernels run in workers (compiler-core/worker/builder.h).
  *
- * shell.c    the machine, the connection, blobs, time
- * jobs.c     a job from its model to its searchers: PREPARE, REFERENCE, BUILD, EXPORT, FORGET
- * claims.c   who works on a job, where tuners share a database
- * searching.c  the searchers, off the loop: PROPOSE, OBSERVE
- * final.c      who stands in a task's final: GATHER
- * records.c    results to rows, committed in groups
- * io_thread.h       the thread of the database and of the blob store */
+ * shell.c       the step, the connection, blobs, time
+ * shell_jobs.c  the list of jobs, and what each has under way
+ * prepare.c     a job from its model to its searchers: PREPARE, which prepared.c ends
+ * transfer.c    what the database already knows of its tasks
+ * claims.c      which tuner works on a job, where tuners share a database
+ * searching.c   the searchers, on a pool thread: PROPOSE, OBSERVE
+ * builds.c      what builders make: REFERENCE, BUILD
+ * final.c       the candidates of a task's final: GATHER
+ * records.c     results to rows, committed in groups: RECORD
+ * finish.c      EXPORT, FORGET
+ * io_thread.h   the thread of the database and of the blob store
+ *
+ * A struct is written by the files that its comment names; all may read it
+ * (tests/check/check_owners.py). */
 #ifndef KILN_TUNER_SHELL_H
 #define KILN_TUNER_SHELL_H
 
@@ -55,21 +62,27 @@ void kiln_shell_destroy(kiln_shell *shell);
 
 /* ---- inside ---------------------------------------------------------------------------------- */
 
-/* A proposal between PROPOSE and OBSERVE. */
+/* What BUILD made of a candidate. Written by builds.c. */
+typedef struct kiln_built {
+    kiln_digest artefact;
+    kiln_str algorithm, layout_in, layout_out; /* algorithm empty: there is no artefact */
+    kiln_assembled assembled;
+    uint64_t build_ns;
+} kiln_built;
+
+/* A proposal between PROPOSE and OBSERVE. Written by searching.c. */
 typedef struct kiln_candidate {
     uint32_t task, index;
     kiln_arena arena; /* owns the rest */
     kiln_str trace;   /* binary form */
     char hash[KILN_HASH128_TEXT];
-    kiln_digest artefact; /* after BUILD */
-    kiln_str algorithm, layout_in, layout_out;
-    kiln_assembled assembled; /* the same */
-    uint64_t search_ns, train_ns, build_ns;
+    kiln_built built;
+    uint64_t search_ns, train_ns;
     bool adopted; /* from a record of another target */
     bool by_hand; /* a person wrote it */
 } kiln_candidate;
 
-/* A stored record that the searchers learn from before they propose. */
+/* A stored record that the searchers learn from before they propose. Written by transfer.c. */
 typedef struct kiln_transfer_record {
     uint32_t task;             /* of the job; its task_count: it is of another task */
     kiln_str key, text;        /* of that other task: key and program */
@@ -81,7 +94,7 @@ typedef struct kiln_transfer_record {
     double latency_ns; /* 0: failed by its own fault */
 } kiln_transfer_record;
 
-/* An order for the searchers, in the order of the machine's actions. */
+/* An order for the searchers, in the order of the step's actions. Written by searching.c. */
 typedef struct kiln_search_order {
     bool observes; /* else proposes */
     uint32_t task, index;
@@ -91,38 +104,88 @@ typedef struct kiln_search_order {
     kiln_candidate *candidate; /* what came of it; NULL: nothing further is to be proposed */
 } kiln_search_order;
 
-/* One that stands in a final. */
+/* A candidate of a final. Written by final.c. */
 typedef struct kiln_finalist {
     kiln_db_record
         row; /* as it was measured before, without its samples; views in the job's arena */
     kiln_msg_blob_ref artefact; /* size 0: it is not there (yet) */
 } kiln_finalist;
 
+/* The candidates of a task's final, after GATHER. Written by final.c. */
+typedef struct kiln_shell_final {
+    kiln_finalist *finalist;     /* [count] the default first */
+    kiln_msg_blob_ref *artefact; /* room for one of each */
+    uint32_t count, waiting;     /* waiting: for so many artefacts */
+    bool early;                  /* of a judgement within the search */
+    double alone_ns;             /* of the fastest that is in no final so far; 0: none */
+} kiln_shell_final;
+
+/* What is stored of a task (tuner/tuner.h). Written by transfer.c. */
+typedef struct kiln_shell_known {
+    uint32_t stored_count, repeat_count, by_hand_count;
+    double best_ns, default_ns, peak_flops;
+} kiln_shell_known;
+
+/* Written by prepare.c. */
 typedef struct kiln_shell_task {
     kiln_str key, op, text; /* program text */
     kiln_program *te;
     double flops, least_flops;
-    uint32_t weight, stored_count, repeat_count, by_hand_count; /* tuner/tuner.h */
-    double best_ns, default_ns, peak_flops;
-    kiln_searcher *searcher;                   /* NULL: nothing is proposed */
-    kiln_str error;                            /* why it cannot be searched; empty: it can */
-    kiln_finalist *finalist;                   /* after GATHER; the default first */
-    kiln_msg_blob_ref *finalist_artefact;      /* room for one of each */
-    uint32_t finalist_count, finalist_waiting; /* waiting: for so many artefacts */
-    bool early;                                /* they stand in a judgement within the search */
-    double alone_ns; /* of the fastest that neither stands nor stood in a final; 0: none */
+    uint32_t weight; /* tuner/tuner.h */
+    kiln_shell_known known;
+    kiln_searcher *searcher; /* NULL: nothing is proposed */
+    kiln_str error;          /* why it cannot be searched; empty: it can */
+    kiln_shell_final final;
 } kiln_shell_task;
 
-struct kiln_shell_job {
+/* What PREPARE waits for, and what it found. Written by prepared.c. */
+typedef struct kiln_shell_parts {
+    uint32_t waiting; /* for so many */
+    kiln_status failure;
+    const kiln_tuner_result *stored; /* of this job, by an earlier run of this tuner */
+    uint32_t stored_count;
+    uint64_t spent_ns;
+} kiln_shell_parts;
+
+/* Written by claims.c. */
+typedef struct kiln_shell_claim {
+    bool wanted, asked, held;
+} kiln_shell_claim;
+
+/* What the job knows from elsewhere; in its arena. Written by transfer.c. */
+typedef struct kiln_shell_transfer {
+    kiln_msg_hand_schedules by_hand;
+    KILN_VEC(kiln_transfer_record) records;
+} kiln_shell_transfer;
+
+/* The job's searchers and what they proposed. While `running` the searchers, the model, the
+ * transfer and `now` are a pool thread's. Written by searching.c. */
+typedef struct kiln_shell_search {
+    bool running, taught;
+    KILN_VEC(kiln_search_order) order, now; /* waiting, under way */
+    KILN_VEC(kiln_candidate *) candidate;
+} kiln_shell_search;
+
+/* Written by searching.c. */
+typedef struct kiln_shell_searches {
+    uint32_t running; /* jobs whose searchers are at work, forgotten ones too */
+} kiln_shell_searches;
+
+/* Written by records.c. */
+typedef struct kiln_shell_records {
+    kiln_shell_group *group; /* waits for its commit; NULL: there are none */
+} kiln_shell_records;
+
+/* Written by prepare.c and shell_jobs.c. */
+typedef struct kiln_shell_job {
     kiln_shell *shell;
     kiln_shell_job *next;
     uint64_t handle;
     kiln_arena arena;
     const char *identity;
-    kiln_msg_job_spec spec;          /* deep copy */
-    kiln_msg_hand_schedules by_hand; /* of its blob */
-    kiln_accuracy accuracy;          /* of the spec */
-    kiln_db_allowed allowed;         /* by it */
+    kiln_msg_job_spec spec;    /* deep copy */
+    kiln_accuracy accuracy;    /* of the spec */
+    kiln_db_allowed allowed;   /* by it */
     kiln_db_trusting trusting; /* signers whose records count in it, beside those that count here */
     kiln_target target;
     uint64_t opened_wall_ns;
@@ -130,23 +193,18 @@ struct kiln_shell_job {
     uint32_t task_count;
     kiln_tuner_alternative *alternative; /* [alternative_count] among the tasks */
     uint32_t alternative_count;
-    uint32_t waiting;                /* parts that PREPARE still waits for */
-    const kiln_tuner_result *stored; /* of this job, by an earlier run of this tuner */
-    uint32_t stored_count;
-    uint64_t spent_ns;
-    bool wants_claim, asks_claim, claimed;
-    bool wants_blobs; /* its model is to be fetched when there is a tracker again */
-    kiln_status failure;
-    KILN_VEC(kiln_candidate *) candidate;
-    uint32_t at_desk; /* its errands there; it stays until they are back */
-    /* While `searching` the searchers, the model, the transfer and `now` are a pool thread's. */
-    bool searching, taught, forgotten;
-    kiln_cost_model *model;                     /* NULL: the searcher asks none */
-    KILN_VEC(kiln_transfer_record) transferred; /* in the arena */
-    KILN_VEC(kiln_search_order) order, now;     /* waiting, under way */
-};
+    bool wants_blobs;       /* its model is to be fetched when there is a tracker again */
+    kiln_cost_model *model; /* NULL: the searcher asks none */
+    kiln_shell_parts parts;
+    kiln_shell_claim claim;
+    kiln_shell_transfer transfer;
+    kiln_shell_search search;
+    uint32_t errands; /* under way; it stays until they are back */
+    bool forgotten;
+} kiln_shell_job;
 
-struct kiln_shell {
+/* Written by shell.c and shell_jobs.c. */
+typedef struct kiln_shell {
     kiln_loop *loop;
     kiln_tuner *tuner;
     kiln_tuner_actions actions;
@@ -166,32 +224,44 @@ struct kiln_shell {
     kiln_sign_public signs; /* its public half, or soon: a key that was rotated brings another */
     kiln_builders *builders;
     kiln_shell_job *jobs;
-    uint32_t searching;      /* jobs whose searchers are at work, forgotten ones too */
-    kiln_shell_group *group; /* of records that wait for their commit; NULL: there are none */
-};
+    kiln_shell_searches searches;
+    kiln_shell_records records;
+} kiln_shell;
 
-/* What a job has done at the io_thread. */
+/* What a job has done on the io_thread. */
 typedef struct kiln_shell_errand kiln_shell_errand;
 struct kiln_shell_errand {
     kiln_shell_job *job;
     uint32_t task, index, place;
     bool early;                             /* of a GATHER */
-    void (*run)(kiln_shell_errand *errand); /* at the io_thread */
-    void (*done)(
-        kiln_shell_errand *errand); /* on the loop; not called when the job was forgotten */
-    kiln_strbuf bytes;              /* handed over, or brought back */
-    const char *text;               /* lasts */
+    void (*run)(kiln_shell_errand *errand); /* on the io_thread */
+    /* On the loop; not called when the job was forgotten. May be NULL. */
+    void (*done)(kiln_shell_errand *errand);
+    kiln_strbuf bytes; /* handed over, or brought back */
+    const char *text;  /* lasts */
     kiln_digest digest, other_digest;
     bool yes;
     kiln_status status; /* of `run`; freed with the errand unless it was taken */
 };
 /* Sends off a copy, which owns `bytes`. */
 void kiln_shell_send_out(const kiln_shell_errand *errand, const char *name);
+/* The same with a copy of `bytes`. */
+void kiln_shell_send_bytes(kiln_shell_errand errand, kiln_str bytes, const char *name);
 /* The status of its `run`, which is the caller's from here on. */
 kiln_status kiln_shell_take_status(kiln_shell_errand *errand);
 
 /* An errand: puts `bytes` into the store, under `digest`. */
 void kiln_shell_keep_artefact(kiln_shell_errand *errand);
+
+/* What a callback needs to find its way back: the job may be gone by then. */
+typedef struct kiln_shell_ticket {
+    kiln_shell *shell;
+    uint64_t job;
+    uint32_t task, index;
+} kiln_shell_ticket;
+void *kiln_shell_ticket_make(kiln_shell_job *job, uint32_t task, uint32_t index);
+/* Frees the ticket; NULL when the job was forgotten meanwhile. */
+kiln_shell_job *kiln_shell_ticket_use(void *ticket, kiln_shell_ticket *out);
 
 /* Queues an event: its texts are copied. Decided soon, never from inside. */
 void kiln_shell_post(kiln_shell *shell, const kiln_tuner_event *event);
@@ -209,12 +279,20 @@ void kiln_shell_gather(kiln_shell *shell, const kiln_tuner_action *action);
 void kiln_shell_export(kiln_shell *shell, const kiln_tuner_action *action);
 void kiln_shell_forget(kiln_shell *shell, const kiln_tuner_action *action);
 void kiln_shell_record(kiln_shell *shell, const kiln_tuner_action *action);
+/* Has a builder make the artefact of a trace of a task; `index` goes to the ticket of `done`. */
+void kiln_shell_submit_build(kiln_shell_job *job, uint32_t task, kiln_str trace, uint32_t index,
+                             kiln_builders_done done);
+/* Writes the job's row, on the io_thread. */
+KILN_MUST_USE kiln_status kiln_shell_store_job(kiln_shell_job *job, const char *state);
 /* The tasks of the job as the step takes them, in its arena. */
 kiln_tuner_task *kiln_shell_list_tasks(kiln_shell_job *job);
-/* One thing that PREPARE waited for is there, or failed; the first failure counts. */
+/* PREPARE waits for one thing more; it is there, or failed: the first failure counts. */
+void kiln_shell_part_add(kiln_shell_job *job);
 void kiln_shell_part_done(kiln_shell_job *job, kiln_status st);
 /* Asks for, or renews, the claims of all jobs, and comes back in time (claims.c). */
-void kiln_shell_claim(void *shell);
+void kiln_shell_claim_all(void *shell);
+/* Asks for that of a job for the first time: a part of PREPARE. */
+void kiln_shell_claim_begin(kiln_shell_job *job);
 void kiln_shell_unclaim(kiln_shell_job *job);
 /* Makes pending records durable and posts their RECORDED events. */
 void kiln_shell_commit(void *shell);
@@ -231,7 +309,9 @@ void kiln_shell_teach(kiln_shell_job *job);
 kiln_candidate *kiln_shell_find_candidate(kiln_shell_job *job, uint32_t task, uint32_t index);
 /* Frees it and what it built. */
 void kiln_candidate_destroy(kiln_candidate *candidate);
-/* Frees the job, now or when its searchers are done. */
+/* An empty one, in the list. */
+kiln_shell_job *kiln_shell_job_create(kiln_shell *shell, uint64_t handle);
+/* Takes the job out of the list, and frees it now or when what it has under way is done. */
 void kiln_shell_job_destroy(kiln_shell_job *job);
 /* Waits for the searchers of all jobs, also of those that were forgotten. */
 void kiln_shell_search_wait(kiln_shell *shell);

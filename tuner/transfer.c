@@ -9,7 +9,6 @@
  * of other tasks on the job's target, from which the model learns: those of tasks most like the
  * job's own, by the features of their fastest trace. */
 #include <math.h>
-#include <string.h>
 
 #include "base/log.h"
 #include "base/map.h"
@@ -47,17 +46,13 @@ static bool teaches(const kiln_db_record *record) {
     return outcome == KILN_OUTCOME_OK || kiln_outcome_blame(outcome) == KILN_BLAME_CANDIDATE;
 }
 
-static kiln_str keep(kiln_shell_job *job, kiln_str text) {
-    return (kiln_str){kiln_str_dup(&job->arena, text), text.size};
-}
-
-/* What a transferred needs of the record outlives it. */
-static kiln_transfer_record lesson_of(kiln_shell_job *job, uint32_t task,
-                                      const kiln_db_record *record) {
+/* What is learnt of the record outlives it. */
+static kiln_transfer_record transfer_of(kiln_shell_job *job, uint32_t task,
+                                        const kiln_db_record *record) {
     return (kiln_transfer_record){.task = task,
-                                  .key = keep(job, record->task_key),
-                                  .trace = keep(job, record->trace),
-                                  .hash = keep(job, record->trace_hash),
+                                  .key = kiln_str_copy(&job->arena, record->task_key),
+                                  .trace = kiln_str_copy(&job->arena, record->trace),
+                                  .hash = kiln_str_copy(&job->arena, record->trace_hash),
                                   .assembled = kiln_record_assembled(record),
                                   .latency_ns =
                                       kiln_str_is(record->outcome, "ok") ? record->min_ns : 0};
@@ -98,19 +93,20 @@ static kiln_status find_own(kiln_shell_job *job, uint32_t index, kiln_map *known
         if (kiln_str_is(record[i].job_id, job->identity)) continue; /* comes back as `stored` */
         if (record[i].final) continue;                              /* no trial of its own */
         if (may_be_best(&record[i])) {
-            task->peak_flops = KILN_MAX(task->peak_flops, record[i].peak_flops);
-            if (task->best_ns <= 0 || record[i].median_ns < task->best_ns)
-                task->best_ns = record[i].median_ns;
-            if (kiln_str_is(record[i].searcher, "default")) task->default_ns = record[i].median_ns;
+            task->known.peak_flops = KILN_MAX(task->known.peak_flops, record[i].peak_flops);
+            if (task->known.best_ns <= 0 || record[i].median_ns < task->known.best_ns)
+                task->known.best_ns = record[i].median_ns;
+            if (kiln_str_is(record[i].searcher, "default"))
+                task->known.default_ns = record[i].median_ns;
         }
         st = is_repeat(job, record[i].job_id, known, &repeat);
         if (repeat)
-            task->repeat_count++;
+            task->known.repeat_count++;
         else
-            task->stored_count++;
+            task->known.stored_count++;
         if (!teaches(&record[i])) continue;
-        kiln_transfer_record transferred = lesson_of(job, index, &record[i]);
-        kiln_vec_push_in(&job->arena, &job->transferred, transferred);
+        kiln_transfer_record transferred = transfer_of(job, index, &record[i]);
+        kiln_vec_push_in(&job->arena, &job->transfer.records, transferred);
     }
     kiln_arena_deinit(&scratch);
     return st;
@@ -155,11 +151,11 @@ static kiln_status find_of_kin(kiln_shell_job *job, uint32_t task, kiln_db_filte
     kiln_status st = kiln_db_records(job->shell->db, &filter, &scratch, &record, &count);
     for (uint32_t i = 0; !st && i < count; i++) {
         if (!teaches(&record[i])) continue;
-        kiln_transfer_record transferred = lesson_of(job, task, &record[i]);
+        kiln_transfer_record transferred = transfer_of(job, task, &record[i]);
         transferred.key = kiln_str_from(group);
         transferred.target = kin;
         transferred.adopted = filter.order == KILN_DB_FASTEST;
-        kiln_vec_push_in(&job->arena, &job->transferred, transferred);
+        kiln_vec_push_in(&job->arena, &job->transfer.records, transferred);
     }
     kiln_arena_deinit(&scratch);
     return st;
@@ -222,10 +218,10 @@ static kiln_status find_others(kiln_shell_job *job) {
             text = (uint64_t)(uintptr_t)row;
             kiln_map_put(&text_of, record[i].task_key, text);
         }
-        kiln_transfer_record transferred = lesson_of(job, job->task_count, &record[i]);
+        kiln_transfer_record transferred = transfer_of(job, job->task_count, &record[i]);
         transferred.text = ((const kiln_db_task *)(uintptr_t)text)->canonical;
         if (!st && transferred.text.size)
-            kiln_vec_push_in(&job->arena, &job->transferred, transferred);
+            kiln_vec_push_in(&job->arena, &job->transfer.records, transferred);
     }
     kiln_map_deinit(&text_of);
     kiln_arena_deinit(&scratch);
@@ -238,8 +234,8 @@ static kiln_status find_others(kiln_shell_job *job) {
 static bool is_stored(const kiln_shell_job *job, uint32_t task, kiln_str trace) {
     char hash[KILN_HASH128_TEXT];
     kiln_hash128_print(kiln_hash128_of(trace.data, trace.size), hash);
-    for (uint32_t i = 0; i < job->transferred.count; i++) {
-        const kiln_transfer_record *transferred = &job->transferred.data[i];
+    for (uint32_t i = 0; i < job->transfer.records.count; i++) {
+        const kiln_transfer_record *transferred = &job->transfer.records.data[i];
         if (transferred->task == task && !transferred->target &&
             kiln_str_is(transferred->hash, hash))
             return true;
@@ -253,20 +249,22 @@ static kiln_status find_by_hand(kiln_shell_job *job) {
     if (kiln_digest_equal(&job->spec.by_hand, &none)) return KILN_OK;
     kiln_status st =
         kiln_blob_store_get(job->shell->store, &job->spec.by_hand, &job->arena, &bytes);
-    if (!st) st = kiln_record_decode(KILN_RECORD_hand_schedules, bytes, &job->arena, &job->by_hand);
+    if (!st)
+        st = kiln_record_decode(KILN_RECORD_hand_schedules, bytes, &job->arena,
+                                &job->transfer.by_hand);
     if (st) return kiln_status_note(st, "schedules that the job brings");
     for (uint32_t i = 0; i < job->task_count; i++)
-        for (uint32_t k = 0; k < job->by_hand.items.count; k++) {
-            const kiln_msg_hand_schedule *given = &job->by_hand.items.item[k];
+        for (uint32_t k = 0; k < job->transfer.by_hand.items.count; k++) {
+            const kiln_msg_hand_schedule *given = &job->transfer.by_hand.items.item[k];
             if (kiln_str_equal(given->task, job->task[i].key) && !is_stored(job, i, given->trace))
-                job->task[i].by_hand_count++;
+                job->task[i].known.by_hand_count++;
         }
     return KILN_OK;
 }
 
 static void begin_with(kiln_shell_job *job, kiln_shell_task *task) {
-    for (uint32_t k = 0; task->searcher && k < job->by_hand.items.count; k++) {
-        const kiln_msg_hand_schedule *given = &job->by_hand.items.item[k];
+    for (uint32_t k = 0; task->searcher && k < job->transfer.by_hand.items.count; k++) {
+        const kiln_msg_hand_schedule *given = &job->transfer.by_hand.items.item[k];
         if (!kiln_str_equal(given->task, task->key)) continue;
         kiln_status st = kiln_searcher_begin_with(task->searcher, given->trace);
         if (st)
@@ -334,8 +332,8 @@ static uint32_t list_others(const kiln_shell_job *job, kiln_arena *arena, other_
     uint32_t count = 0;
     kiln_arena scratch;
     kiln_arena_init(&scratch, (size_t)1 << 20);
-    for (uint32_t i = 0; i < job->transferred.count; i++) {
-        const kiln_transfer_record *transferred = &job->transferred.data[i];
+    for (uint32_t i = 0; i < job->transfer.records.count; i++) {
+        const kiln_transfer_record *transferred = &job->transfer.records.data[i];
         kiln_encoding candidate;
         if (transferred->task < job->task_count || find_other(other, count, transferred->key))
             continue;
@@ -364,10 +362,10 @@ static void teach_others(kiln_shell_job *job) {
     kiln_arena arena, scratch;
     kiln_arena_init(&arena, 0);
     kiln_arena_init(&scratch, (size_t)1 << 20);
-    other_task *other = KILN_ARENA_ARRAY(&arena, other_task, job->transferred.count);
+    other_task *other = KILN_ARENA_ARRAY(&arena, other_task, job->transfer.records.count);
     uint32_t count = list_others(job, &arena, other);
-    for (uint32_t i = 0; i < job->transferred.count; i++) {
-        const kiln_transfer_record *transferred = &job->transferred.data[i];
+    for (uint32_t i = 0; i < job->transfer.records.count; i++) {
+        const kiln_transfer_record *transferred = &job->transfer.records.data[i];
         kiln_encoding candidate;
         other_task *task =
             transferred->task < job->task_count ? NULL : find_other(other, count, transferred->key);
@@ -404,8 +402,8 @@ static void teach_elsewhere(kiln_shell_job *job, const kiln_transfer_record *tra
 
 void kiln_shell_teach(kiln_shell_job *job) {
     if (job->model) teach_others(job);
-    for (uint32_t i = 0; i < job->transferred.count; i++) {
-        const kiln_transfer_record *transferred = &job->transferred.data[i];
+    for (uint32_t i = 0; i < job->transfer.records.count; i++) {
+        const kiln_transfer_record *transferred = &job->transfer.records.data[i];
         kiln_searcher *searcher =
             transferred->task < job->task_count ? job->task[transferred->task].searcher : NULL;
         if (!searcher) continue;

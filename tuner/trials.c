@@ -33,7 +33,7 @@ kiln_tuner_trial *kiln_tuner_trial_find(kiln_tuner_job *job, uint32_t task, uint
 }
 
 void kiln_tuner_trial_remove(kiln_tuner_job *job, kiln_tuner_trial *trial) {
-    kiln_tuner_remove(&job->trial, trial);
+    kiln_vec_remove(&job->trial, trial);
     kiln_free((char *)trial->trace.data);
     kiln_free(trial);
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Who writes what in folders whose state has owners, each with a header that one header (tracker/state.h) includes:
+"""Who writes what in folders whose state has owners, each with a header that one header (tracker/state.h) includes; or whose state stands
+in one header (tuner/shell.h), where each struct's comment says "Written by":
 
-* a file calls what its owner's header declares, and headers that this one includes, directly or not: there are no circles;
+* a file calls what its owner's header declares, and headers that this one includes, directly or not; files do not call each other in a circle;
 * a file writes fields of structs that its owner's header declares, and of those whose comment says "Written by" it.
 
 Read from clang's syntax tree, as names alone do not tell a board's `text` from a project's."""
@@ -16,7 +17,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-FOLDERS = {"tracker": "state.h", "tuner": "state.h"}  # folder: the header that includes those of its owners
+STATES = ["tracker/state.h", "tuner/state.h", "tuner/shell.h"]  # headers that include those of owners, or hold their structs
 CLANG = "clang-19"
 
 
@@ -91,6 +92,8 @@ class File:
         kind = node.get("type", {}).get("qualType", "")
         if "*" not in kind or kind.startswith("const ") or kind == "char *" and node.get("castKind") == "ArrayToPointerDecay":
             return  # texts for printf
+        if kind == "kiln_arena *":
+            return  # memory is taken from it
         if re.sub(r"(struct )?(\w+) \*$", r"\2", kind) in self.structs:
             return  # written where that function does it
         below = without_casts(node)
@@ -118,7 +121,7 @@ class File:
 def owners_of(folder, state):
     """Header -> those that it includes, directly or not; struct -> (its header, files that write it, whether its owner does as well)."""
     includes = lambda header: re.findall(rf'#include "{folder.name}/(\w+)\.h"', (folder / f"{header}.h").read_text())
-    below, structs = {}, {}
+    below, structs, stem = {}, {}, pathlib.Path(state).stem
 
     def follow(header, above):
         assert header not in above, f"{folder.name}: headers include each other: {' '.join([*above, header])}"
@@ -126,11 +129,13 @@ def owners_of(folder, state):
             below[header] = set().union(*({h} | follow(h, [*above, header]) for h in includes(header)))
         return below[header]
 
-    for header in includes(pathlib.Path(state).stem):
+    for header in {*includes(stem), stem} - {folder.name}:  # without what the folder offers
         follow(header, [])
         text = (folder / f"{header}.h").read_text()
         for comment, name in re.findall(r"(?:(/\*(?:[^*]|\*(?!/))*\*/)\n)?typedef struct (\w+) \{", text):
             words = re.search(r"Written by ((?:[^.]|\.(?=c\b))*)\.", comment.replace("\n *", ""))
+            if header == stem and not words:
+                continue
             structs[name] = (header, set(re.findall(r"\w+\.c", words.group(1))) if words else set(), not words or "too" in words.group(1))
     return below, structs
 
@@ -147,10 +152,17 @@ def check(folder, state, build):
         homes = collections.Counter(declared[n] for n in f.defines if n in declared)
         owner[f.path.name] = homes.most_common(1)[0][0] if homes else None  # None: above all
     defined = {name: f.path.name for f in files for name in f.defines}
+    called = {f.path.name: {defined[c] for c in f.calls if c in defined} - {f.path.name} for f in files
+              if owner[f.path.name] == pathlib.Path(state).stem}
     unwritten = set(structs) - {struct for f in files for struct, _ in f.writes}
     if len(unwritten) * 4 > len(structs):
         sys.exit(f"{folder.name}: nobody writes {', '.join(sorted(unwritten))}: this reads the syntax tree wrongly")
     errors = []
+    while idle := [name for name in called if not called[name] & set(called)]:  # those that are left call each other
+        for name in idle:
+            del called[name]
+    if called:
+        errors.append(f"{folder.name}: {', '.join(called)} call each other in a circle, or are above one")
     for f in files:
         name, home = f.path.name, owner[f.path.name]
         for call in sorted(f.calls):
@@ -167,7 +179,8 @@ def check(folder, state, build):
 def main():
     sys.setrecursionlimit(100000)
     errors, count = [], 0
-    for folder, state in FOLDERS.items():
+    for header in STATES:
+        folder, state = header.split("/")
         found, files = check(ROOT / folder, state, pathlib.Path(sys.argv[1]).resolve())
         errors += found
         count += files

@@ -237,7 +237,7 @@ static void add_colleagues(sim_ledger *ledger, const sim_world *world, bundle *b
 
 /* ---- Import ---- */
 
-/* As tuner/jobs.c does it. */
+/* As tuner/prepare.c does it. */
 static kiln_status import(sim_ledger *ledger, const bundle *b) {
     const kiln_db_import_options options = {.now_wall_ns = 2};
     kiln_db_import_counts counts = {0};

@@ -1,6 +1,5 @@
 /* Shallow trees that correct the analytic model: docs/decisions/0006-the-cost-model.md. An encoding
  * is the vector of the target's features. */
-#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"

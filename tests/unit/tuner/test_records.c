@@ -108,14 +108,14 @@ static kiln_shell_job *begin_job_with_task(office *o) {
     job->task = KILN_ARENA_ARRAY(&job->arena, kiln_shell_task, 1);
     kiln_shell_task *task = job->task;
     task->key = KILN_STR("t");
-    task->finalist_count = 1;
-    task->finalist = KILN_ARENA_ARRAY(&job->arena, kiln_finalist, 1);
-    task->finalist->row = (kiln_db_record){.task_key = task->key,
-                                           .target = job->spec.target,
-                                           .trace = KILN_STR("trace"),
-                                           .trace_hash = KILN_STR("h"),
-                                           .codegen_version = KILN_STR("1"),
-                                           .threads = 1};
+    task->final.count = 1;
+    task->final.finalist = KILN_ARENA_ARRAY(&job->arena, kiln_finalist, 1);
+    task->final.finalist->row = (kiln_db_record){.task_key = task->key,
+                                                 .target = job->spec.target,
+                                                 .trace = KILN_STR("trace"),
+                                                 .trace_hash = KILN_STR("h"),
+                                                 .codegen_version = KILN_STR("1"),
+                                                 .threads = 1};
     kiln_db_task row = {.key = task->key, .op = KILN_STR("conv")};
     expect_ok(kiln_db_put_task(o->shell.db, &row));
     expect_ok(kiln_db_commit(o->shell.db));

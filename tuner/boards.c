@@ -115,7 +115,7 @@ static void ask_for_boards(kiln_tuner_job *job) {
         if (waiting && job->tuner->effects.now_ns >= lease->ask_ns) ask(job, lease);
     }
     for (; useful < need; useful++) {
-        ask(job, kiln_tuner_lease_add(job));
+        ask(job, kiln_tuner_lease_add(job, ++job->tuner->requests.last));
     }
 }
 
@@ -367,7 +367,7 @@ void kiln_tuner_on_error(kiln_tuner *t, const kiln_msg_error *error) {
     kiln_tuner_job *job = NULL;
     kiln_tuner_lease *lease = error->lease ? find_request(t, error->lease, &job) : NULL;
     if (!lease || lease->lease || !kiln_str_is(error->about, job->id)) return;
-    kiln_tuner_lease_renumber(t, lease);
+    lease->request = ++t->requests.last;
     lease->ask_ns = t->effects.now_ns + KILN_TUNER_RESEND_NS;
 }
 
@@ -430,7 +430,8 @@ static bool is_to_be_repeated(const kiln_tuner_job *job, const kiln_tuner_trial 
                          ? kiln_tuner_final_is_disturbed(job, trial, result)
                          : result->out_of_band;
     bool spoilt = result->outcome == KILN_OUTCOME_OK && disturbed;
-    return (spoilt || result->outcome == KILN_OUTCOME_INFRA) && kiln_tuner_trial_may_repeat(trial);
+    return (spoilt || result->outcome == KILN_OUTCOME_INFRA) &&
+           trial->repeats + 1 < KILN_TUNER_ATTEMPTS_MAX;
 }
 
 static bool has_time(uint32_t outcome, const kiln_u64s *samples_ns) {

@@ -1,45 +1,7 @@
 /* What a step does to the outside: the actions that it leaves for the shell, in their order. */
-#include "base/check.h"
 #include "tuner/state.h"
 
-void kiln_tuner_effects_init(kiln_tuner *t, uint64_t now_ns) {
-    t->effects.now_ns = now_ns;
-    kiln_link_init(&t->effects.link, now_ns, t->options.seed);
-}
-
-void kiln_tuner_effects_begin(kiln_tuner *t, uint64_t now_ns, kiln_tuner_actions *actions) {
-    KILN_CHECK(now_ns >= t->effects.now_ns);
-    t->effects.now_ns = now_ns;
-    t->effects.actions = actions;
-}
-
-void kiln_tuner_effects_end(kiln_tuner *t) { t->effects.actions = NULL; }
-
-/* ---- The connection ---- */
-
-void kiln_tuner_link_opened(kiln_tuner *t) {
-    kiln_link_opened(&t->effects.link, t->effects.now_ns);
-}
-
-void kiln_tuner_link_closed(kiln_tuner *t) {
-    kiln_link_closed(&t->effects.link, t->effects.now_ns);
-}
-
-void kiln_tuner_link_heard(kiln_tuner *t) { kiln_link_heard(&t->effects.link, t->effects.now_ns); }
-
-void kiln_tuner_link_tick(kiln_tuner *t) {
-    kiln_link_want want = kiln_link_tick(&t->effects.link, t->effects.now_ns);
-    if (want == KILN_LINK_DIAL) kiln_tuner_act(t, KILN_TUNER_DIAL);
-    if (want == KILN_LINK_HANG_UP) kiln_tuner_act(t, KILN_TUNER_HANG_UP);
-    if (want == KILN_LINK_PING) {
-        kiln_message ping = {.type = KILN_MSG_PING, .ping = {.t_ns = t->effects.now_ns}};
-        kiln_tuner_send(t, &ping);
-    }
-}
-
 bool kiln_tuner_is_linked(const kiln_tuner *t) { return t->effects.link.state == KILN_LINK_UP; }
-
-/* ---- Actions ---- */
 
 kiln_arena *kiln_tuner_step_arena(const kiln_tuner *t) { return &t->effects.actions->arena; }
 

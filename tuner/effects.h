@@ -13,22 +13,13 @@ typedef struct kiln_tuner_trial kiln_tuner_trial;
     type *data;               \
     uint32_t count, capacity
 
+/* Written by step.c. */
 typedef struct kiln_tuner_effects {
     kiln_link link;              /* to the tracker */
     uint64_t now_ns;             /* of the step under way */
     kiln_tuner_actions *actions; /* of the step under way; NULL: none is */
 } kiln_tuner_effects;
 
-void kiln_tuner_effects_init(kiln_tuner *t, uint64_t now_ns);
-/* A step begins; what it does goes to `actions`. Ends with a NULL. */
-void kiln_tuner_effects_begin(kiln_tuner *t, uint64_t now_ns, kiln_tuner_actions *actions);
-void kiln_tuner_effects_end(kiln_tuner *t);
-
-/* The connection opened or closed, or brought something; a tick dials, pings or hangs up. */
-void kiln_tuner_link_opened(kiln_tuner *t);
-void kiln_tuner_link_closed(kiln_tuner *t);
-void kiln_tuner_link_heard(kiln_tuner *t);
-void kiln_tuner_link_tick(kiln_tuner *t);
 bool kiln_tuner_is_linked(const kiln_tuner *t);
 
 /* Lasts until the actions of the step are carried out. */

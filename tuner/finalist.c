@@ -362,11 +362,10 @@ bool kiln_tuner_final_count(kiln_tuner_job *job, const kiln_tuner_trial *trial,
     kiln_tuner_standing base = kiln_tuner_standing_of(result, 0);
     if (base.median_ns <= 0 || is_spoilt_judgement(task, result)) return false;
     kiln_tuner_standing best = kiln_tuner_standing_of(result, kiln_tuner_winner(result));
-    kiln_tuner_task_set_default(task, base.median_ns);
     task->final.judged_ns = best.median_ns;
     task->final.judged_gain_low = best.gain_low;
     task->final.alone_ns = left_alone_ns(task);
-    kiln_tuner_task_judged(task, task->final.judged_ns);
+    kiln_tuner_task_judged(task, base.median_ns, best.median_ns);
     tell_best(task);
     return true;
 }

@@ -4,26 +4,21 @@
 
 /* ---- Results ---- */
 
-static bool count(kiln_tuner_job_task *task, const kiln_tuner_result *result) {
-    if (!kiln_tuner_task_count(task, result)) return false;
-    kiln_tuner_best_take(task, result->median_ns);
-    return true;
+static void count(kiln_tuner_job_task *task, const kiln_tuner_result *result, bool is_default) {
+    if (kiln_tuner_task_count(task, result, is_default))
+        kiln_tuner_best_take(task, result->median_ns);
 }
 
 void kiln_tuner_count_result(kiln_tuner_job *job, const kiln_tuner_trial *trial) {
-    kiln_tuner_job_task *task = &job->task[trial->task];
-    if (count(task, &trial->result) && trial->is_default)
-        kiln_tuner_task_set_default(task, trial->result.median_ns);
+    count(&job->task[trial->task], &trial->result, trial->is_default);
 }
 
 void kiln_tuner_count_stored(kiln_tuner_job *job) {
-    for (uint32_t i = 0; i < job->task_count; i++) {
-        kiln_tuner_job_task *task = &job->task[i];
-        for (uint32_t index = 0; index < task->stored_end; index++) {
-            const kiln_tuner_result *stored = kiln_tuner_task_take_stored(task, index);
-            if (stored) count(task, stored);
+    for (uint32_t i = 0; i < job->task_count; i++)
+        for (uint32_t index = 0; index < job->task[i].stored_end; index++) {
+            const kiln_tuner_result *stored = kiln_tuner_task_take_stored(&job->task[i], index);
+            if (stored) count(&job->task[i], stored, false);
         }
-    }
 }
 
 /* ---- The end ---- */

@@ -5,16 +5,12 @@
 #include "base/check.h"
 #include "tuner/state.h"
 
-kiln_tuner_lease *kiln_tuner_lease_add(kiln_tuner_job *job) {
+kiln_tuner_lease *kiln_tuner_lease_add(kiln_tuner_job *job, uint64_t request) {
     kiln_tuner_lease *lease = kiln_alloc(sizeof *lease);
     kiln_arena_init(&lease->arena, 1024);
-    kiln_tuner_lease_renumber(job->tuner, lease);
+    lease->request = request;
     kiln_vec_push(&job->lease, lease);
     return lease;
-}
-
-void kiln_tuner_lease_renumber(kiln_tuner *t, kiln_tuner_lease *lease) {
-    lease->request = ++t->requests.last;
 }
 
 void kiln_tuner_lease_remove(kiln_tuner_job *job, kiln_tuner_lease *lease) {

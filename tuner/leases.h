@@ -18,14 +18,13 @@ typedef struct kiln_tuner_leases {
     KILN_TUNER_LIST(kiln_tuner_lease *);
 } kiln_tuner_leases;
 
+/* Written by boards.c. */
 typedef struct kiln_tuner_requests {
     uint64_t last; /* number of the newest, over all jobs */
 } kiln_tuner_requests;
 
-/* Appends one that is to be asked for. */
-kiln_tuner_lease *kiln_tuner_lease_add(kiln_tuner_job *job);
-/* It is asked for anew, under another number. */
-void kiln_tuner_lease_renumber(kiln_tuner *t, kiln_tuner_lease *lease);
+/* Appends one that is to be asked for by that number. */
+kiln_tuner_lease *kiln_tuner_lease_add(kiln_tuner_job *job, uint64_t request);
 void kiln_tuner_lease_remove(kiln_tuner_job *job, kiln_tuner_lease *lease);
 /* Tells the tracker, and removes it; `drop`: all of the job. */
 void kiln_tuner_lease_release(kiln_tuner_job *job, kiln_tuner_lease *lease);

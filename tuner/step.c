@@ -24,7 +24,7 @@ static void on_close(kiln_tuner *t, const kiln_msg_job_close *close) {
 }
 
 static void on_message(kiln_tuner *t, const kiln_message *message) {
-    kiln_tuner_link_heard(t);
+    kiln_link_heard(&t->effects.link, t->effects.now_ns);
     switch ((int)message->type) {
     case KILN_MSG_JOB_ASSIGN: kiln_tuner_job_assign(t, &message->job_assign); break;
     case KILN_MSG_JOB_CLOSE: on_close(t, &message->job_close); break;
@@ -70,16 +70,28 @@ static void on_job_event(kiln_tuner *t, const kiln_tuner_event *event) {
 }
 
 static void on_opened(kiln_tuner *t) {
-    kiln_tuner_link_opened(t);
+    kiln_link_opened(&t->effects.link, t->effects.now_ns);
     for (uint32_t i = 0; i < t->job.count; i++) kiln_tuner_job_reconnected(t->job.data[i]);
+}
+
+static void tick_link(kiln_tuner *t) {
+    kiln_link_want want = kiln_link_tick(&t->effects.link, t->effects.now_ns);
+    if (want == KILN_LINK_DIAL) kiln_tuner_act(t, KILN_TUNER_DIAL);
+    if (want == KILN_LINK_HANG_UP) kiln_tuner_act(t, KILN_TUNER_HANG_UP);
+    if (want == KILN_LINK_PING) {
+        kiln_message ping = {.type = KILN_MSG_PING, .ping = {.t_ns = t->effects.now_ns}};
+        kiln_tuner_send(t, &ping);
+    }
 }
 
 void kiln_tuner_step(kiln_tuner *t, uint64_t now_ns, const kiln_tuner_event *event,
                      kiln_tuner_actions *actions) {
-    kiln_tuner_effects_begin(t, now_ns, actions);
+    KILN_CHECK(now_ns >= t->effects.now_ns);
+    t->effects.now_ns = now_ns;
+    t->effects.actions = actions;
     switch (event->kind) {
     case KILN_TUNER_OPENED: on_opened(t); break;
-    case KILN_TUNER_CLOSED: kiln_tuner_link_closed(t); break;
+    case KILN_TUNER_CLOSED: kiln_link_closed(&t->effects.link, now_ns); break;
     case KILN_TUNER_MESSAGE: on_message(t, event->message); break;
     case KILN_TUNER_UPLOADED: on_uploaded(t, event); break;
     case KILN_TUNER_PREPARED:
@@ -92,10 +104,10 @@ void kiln_tuner_step(kiln_tuner *t, uint64_t now_ns, const kiln_tuner_event *eve
     case KILN_TUNER_CLAIM_LOST: on_job_event(t, event); break;
     case KILN_TUNER_TICK: break;
     }
-    kiln_tuner_link_tick(t);
+    tick_link(t);
     for (uint32_t i = 0; i < t->job.count; i++) kiln_tuner_job_tick(t->job.data[i]);
     kiln_tuner_builds_start(t);
-    kiln_tuner_effects_end(t);
+    t->effects.actions = NULL;
 #ifdef KILN_CHECK_INVARIANTS
     kiln_tuner_check(t);
 #endif
@@ -116,14 +128,15 @@ kiln_tuner *kiln_tuner_create(const kiln_tuner_options *options, uint64_t now_ns
     KILN_CHECK(options->builders > 0 || options->codegen);
     kiln_tuner *t = kiln_alloc(sizeof *t);
     t->options = *options;
-    kiln_tuner_effects_init(t, now_ns);
+    t->effects.now_ns = now_ns;
+    kiln_link_init(&t->effects.link, now_ns, options->seed);
     return t;
 }
 
 void kiln_tuner_destroy(kiln_tuner *t) {
     if (!t) return;
     kiln_tuner_actions unused = {0};
-    kiln_tuner_effects_begin(t, t->effects.now_ns, &unused);
+    t->effects.actions = &unused;
     while (t->job.count) kiln_tuner_job_forget(t->job.data[0], KILN_JOB_WAITING);
     kiln_tuner_actions_deinit(&unused);
     kiln_free(t->job.data);

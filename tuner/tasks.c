@@ -107,7 +107,8 @@ const kiln_tuner_result *kiln_tuner_task_take_stored(kiln_tuner_job_task *task, 
     return stored;
 }
 
-bool kiln_tuner_task_count(kiln_tuner_job_task *task, const kiln_tuner_result *result) {
+bool kiln_tuner_task_count(kiln_tuner_job_task *task, const kiln_tuner_result *result,
+                           bool is_default) {
     const bool ok = result->outcome == KILN_OUTCOME_OK;
     task->done++;
     task->failed += !ok;
@@ -115,14 +116,12 @@ bool kiln_tuner_task_count(kiln_tuner_job_task *task, const kiln_tuner_result *r
     task->changed = true;
     if (!ok || result->raced || result->median_ns <= 0) return false;
     kiln_tuner_race_take(&task->race, result->median_ns);
+    if (is_default) task->given.default_ns = result->median_ns;
     return true;
 }
 
-void kiln_tuner_task_set_default(kiln_tuner_job_task *task, double default_ns) {
+void kiln_tuner_task_judged(kiln_tuner_job_task *task, double default_ns, double judged_ns) {
     task->given.default_ns = default_ns;
-}
-
-void kiln_tuner_task_judged(kiln_tuner_job_task *task, double judged_ns) {
     kiln_tuner_race_judge(&task->race, judged_ns);
 }
 

@@ -72,10 +72,10 @@ kiln_tuner_job_task *kiln_tuner_tasks_create(const kiln_tuner_event *event,
 /* What an earlier run recorded of that trial, once; NULL: nothing. */
 const kiln_tuner_result *kiln_tuner_task_take_stored(kiln_tuner_job_task *task, uint32_t index);
 /* Counts a result of the task; returns whether it may be its best. */
-bool kiln_tuner_task_count(kiln_tuner_job_task *task, const kiln_tuner_result *result);
-void kiln_tuner_task_set_default(kiln_tuner_job_task *task, double default_ns);
-/* What is raced against from here on. */
-void kiln_tuner_task_judged(kiln_tuner_job_task *task, double judged_ns);
+bool kiln_tuner_task_count(kiln_tuner_job_task *task, const kiln_tuner_result *result,
+                           bool is_default);
+/* Both as a final says: the default's time, and the best one's, which trials are raced against. */
+void kiln_tuner_task_judged(kiln_tuner_job_task *task, double default_ns, double judged_ns);
 /* Why nothing more happens to it. */
 void kiln_tuner_task_set_rest(kiln_tuner_job_task *task, kiln_rest rest);
 /* It is measured on that board from here on; `node` lasts as long as the job. */

@@ -74,10 +74,6 @@ bool kiln_tuner_trial_lost(kiln_tuner_trial *trial, bool board_lost) {
 
 void kiln_tuner_trial_next_attempt(kiln_tuner_trial *trial) { trial->attempt++; }
 
-bool kiln_tuner_trial_may_repeat(const kiln_tuner_trial *trial) {
-    return trial->repeats + 1 < KILN_TUNER_ATTEMPTS_MAX;
-}
-
 void kiln_tuner_trial_repeat(kiln_tuner_trial *trial) {
     trial->repeats++;
     trial->attempt++;

@@ -67,8 +67,7 @@ void kiln_tuner_trial_requeue(kiln_tuner_trial *trial);
 /* The same when its lease is gone; returns whether its board went away while it ran there. */
 bool kiln_tuner_trial_lost(kiln_tuner_trial *trial, bool board_lost);
 void kiln_tuner_trial_next_attempt(kiln_tuner_trial *trial);
-/* Its result showed nothing: the next attempt, at most KILN_TUNER_ATTEMPTS_MAX of them. */
-bool kiln_tuner_trial_may_repeat(const kiln_tuner_trial *trial);
+/* The same after a result that showed nothing. */
 void kiln_tuner_trial_repeat(kiln_tuner_trial *trial);
 /* Its board measured it: the result is to be recorded. */
 void kiln_tuner_trial_measured(kiln_tuner_trial *trial, const kiln_tuner_result *result);

@@ -86,7 +86,7 @@ static void drop_silent_peers(kiln_tracker *t) {
 
 /* A board has the name that it serves under, too. */
 static bool is_named(const kiln_tracker_peer *peer, kiln_str text) {
-    return kiln_tracker_is_asked(text, kiln_str_from(peer->node), kiln_str_from(peer->name)) ||
+    return kiln_tracker_is_named(text, kiln_str_from(peer->node), kiln_str_from(peer->name)) ||
            (peer->board && kiln_str_equal(peer->board->up.key, text));
 }
 
@@ -132,7 +132,7 @@ static void on_kick(kiln_tracker *t, kiln_tracker_peer *client, const kiln_messa
             continue;
         reply.kicked.count++;
         kiln_tracker_drop(t, peer, KILN_CANCELLED, "an administrator closed the connection");
-        let_go(t, peer, "an administrator closed its connection");
+        end_dependents(t, peer, "an administrator closed its connection");
     }
     kiln_tracker_send(t, client, &reply);
 }

@@ -41,7 +41,7 @@ kiln_status kiln_bench_print(const kiln_run *run, bool json, kiln_arena *process
     kiln_status st = kiln_run_time(run, process, &times);
     const kiln_target *device = kiln_module_device(run->module);
     if (!st && device && device->emulated)
-        fprintf(stderr, "the device is emulated: these times say nothing of a GPU\n");
+        fprintf(stderr, "the device is emulated: these times say nothing about a GPU\n");
     if (!st) kiln_bench_print_times(run->module, &times, json);
     return st;
 }

@@ -75,7 +75,8 @@ static void print_line(json_t *object, kiln_strbuf *out) {
 
 static kiln_status begin_folder(batch *b) {
     if (kiln_file_exists(b->folder))
-        return KILN_ERROR(ALREADY_EXISTS, "%s is there already; -o names a new folder", b->folder);
+        return KILN_ERROR(ALREADY_EXISTS, "%s exists already; name a new folder with -o",
+                          b->folder);
     kiln_status st = kiln_file_is_folder(b->part) ? kiln_folder_remove(b->part) : NULL;
     if (!st) st = kiln_folder_create(kiln_arena_printf(b->process, "%s/blobs", b->part), 0755);
     return st ? st : kiln_identity_create(b->job);
@@ -213,9 +214,9 @@ static void report(const batch *b) {
     const char *executor = kiln_target_kind_executor(b->target.kind);
     const bool has_driver =
         !kiln_str_is(kiln_str_from(executor), "cpu") && !kiln_target_is_software(&b->target);
-    printf("%s: %u candidates of %u tasks for %s; %u more could not be built\n"
-           "measure them beside the device: kiln-rpc-server%s%s%s%s --batch %s\n"
-           "then bring the results home:    kiln db import --own %s/results.jsonl\n",
+    printf("%s: %u candidates of %u tasks for %s; %u more could not be built\nmeasure them beside "
+           "the device: kiln-rpc-server%s%s%s%s --batch %s\nthen import the results:        kiln "
+           "db import --own %s/results.jsonl\n",
            b->folder, b->trial_count, b->task_count, b->target_text, b->failed_count,
            has_driver ? " --executor " : "", has_driver ? executor : "",
            kiln_target_is_software(&b->target) ? " --also " : "",

@@ -37,7 +37,7 @@ static void report(const key_call *c, const char *event, const char *name, const
 static kiln_status write_own(const char *path, const kiln_key *key) {
     kiln_keys own = {0};
     if (kiln_file_exists(path))
-        return KILN_ERROR(ALREADY_EXISTS, "%s is there already; -o FILE names another", path);
+        return KILN_ERROR(ALREADY_EXISTS, "%s exists already; name another file with -o", path);
     kiln_vec_push(&own.key, *key); /* the only one: nothing is left behind */
     kiln_status st = kiln_keys_write(path, &own);
     kiln_keys_deinit(&own);
@@ -91,7 +91,8 @@ static kiln_status key_new(key_call *c) {
     char text[KILN_KEY_NAME_BYTES];
     kiln_status st = kiln_key_name_parse(kiln_str_from(c->name), &own);
     if (!st && own.generation)
-        st = KILN_ERROR(INVALID_ARGUMENT, "the generation is counted by itself: %s/%s",
+        st = KILN_ERROR(INVALID_ARGUMENT,
+                        "leave out the generation, which is counted automatically: %s/%s",
                         kiln_peer_role_name(own.role), own.node);
     if (!st) st = find_last_day(c->expires, &own.last_day);
     if (st) return st;
@@ -186,8 +187,8 @@ static kiln_status key_revoke(key_call *c) {
     if (st) return st;
     report(c, "revoked", c->name, c->keys);
     if (!c->json)
-        printf("%s: %u %s revoked; a running tracker cuts who uses it within a second\n", c->name,
-               count, count == 1 ? "key" : "keys");
+        printf("%s: %u %s revoked; a running tracker disconnects its user within a second\n",
+               c->name, count, count == 1 ? "key" : "keys");
     return KILN_OK;
 }
 
@@ -238,8 +239,8 @@ static kiln_status offer_next(key_call *c, const kiln_key *name, kiln_key *out_n
         st = find_last_day(c->expires, &next.last_day);
         if (!st && kiln_key_has_expired(&next, kiln_day_of(kiln_clock_wall_ns())))
             st = KILN_ERROR(FAILED_PRECONDITION,
-                            "its last day is over, so the node cannot come for another: `kiln key "
-                            "new` makes one to bring there");
+                            "its last day is over, so the node cannot connect to get another: make "
+                            "one with `kiln key new` and copy it to the node");
         if (!st) st = kiln_rand_system(next.secret, sizeof next.secret);
         if (!st) st = kiln_keys_add(&keys, &next, &added);
         if (!st) next.generation = added->generation;
@@ -284,10 +285,11 @@ static kiln_status take_back(const key_call *c, const kiln_key *next, const char
     kiln_keys_deinit(&keys);
     if (lock >= 0) close(lock);
     if (st) return st;
-    return KILN_ERROR(PERMISSION_DENIED,
-                      "the node could not write its key file (the tracker's log says why), so it "
-                      "keeps the key it has: `kiln key new %s -o FILE` makes one to bring there",
-                      name);
+    return KILN_ERROR(
+        PERMISSION_DENIED,
+        "the node could not write its key file (the tracker's log says why), so it keeps its key: "
+        "make one with `kiln key new %s -o FILE` and copy it to the node",
+        name);
 }
 
 static kiln_status key_rotate(key_call *c) {
@@ -311,11 +313,10 @@ static kiln_status key_rotate(key_call *c) {
     const bool taken = state == KILN_KEY_IN_FORCE;
     report(c, taken ? "rotated" : "offered", text, c->keys);
     if (!c->json)
-        printf(
-            taken ? "%s has taken the place of the key before, which is revoked.\n"
-                  : "%s is offered; the node gets it when it is connected to the tracker over TLS, "
-                    "and has the older key until then.\n",
-            text);
+        printf(taken ? "%s has replaced the previous key, which is revoked.\n"
+                     : "%s is offered; the node gets it when it is connected to the tracker over "
+                       "TLS, and keeps the older key until then.\n",
+               text);
     return KILN_OK;
 }
 

@@ -73,7 +73,7 @@ static kiln_status ask(const project_call *c, const kiln_message *question,
                        kiln_message *out_answer) {
     const uint32_t version = kiln_client_version(c->client);
     if (version && version < kiln_message_since(question->type))
-        return KILN_ERROR(UNIMPLEMENTED, "the tracker is older than projects: bring it up to date");
+        return KILN_ERROR(UNIMPLEMENTED, "the tracker is too old for projects: update it");
     kiln_status st = kiln_client_ask(c->client, question, c->process, out_answer);
     if (st || out_answer->type == KILN_MSG_PROJECTS) return st;
     return KILN_ERROR(DATA_LOSS, "the tracker answered %s", kiln_message_name(out_answer->type));

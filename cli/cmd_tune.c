@@ -45,7 +45,7 @@ kiln_status kiln_cmd_tune(kiln_arena *process, int argc, char **argv) {
         fprintf(stderr, "to go on where it stopped: %s\n", command);
     if (kiln_status_code(st) == KILN_UNAVAILABLE && o.tracker && host.display.task.count) {
         kiln_display_table(&host.display);
-        fprintf(stderr, "this is what the tracker told; to go on when it is back: %s%s%s\n",
+        fprintf(stderr, "these are the tracker's last figures; to go on when it is back: %s%s%s\n",
                 command, o.job ? "" : " --job ", o.job ? "" : kiln_request_job(host.request));
     }
     kiln_request_free(host.request);

@@ -66,7 +66,8 @@ static kiln_status probe(kiln_command_call *c, probing *p) {
     while (!st && !p->last && !p->lost && !c->tracker.stopped && kiln_clock_ns() < until_ns)
         st = kiln_tracker_watch_on(&c->tracker, KILN_NS_PER_S);
     if (!st && c->tracker.stopped) return KILN_ERROR(CANCELLED, "stopped");
-    if (!st && !p->last) st = KILN_ERROR(UNAVAILABLE, "the tracker does not say how boards answer");
+    if (!st && !p->last)
+        st = KILN_ERROR(UNAVAILABLE, "the tracker did not report the answers of the boards");
     return st;
 }
 

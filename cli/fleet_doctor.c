@@ -56,21 +56,22 @@ static void look_at_times(patient *p) {
     const kiln_msg_board_row *b = p->board;
     const kiln_str governor = fact(b, "governor"), throttled = fact(b, "throttled");
     if (kiln_str_starts(b->device, "emulated"))
-        say(p, "note", "an emulator: its times say nothing of any processor");
+        say(p, "note", "an emulator: its times say nothing about a processor");
     if (governor.size && !kiln_str_is(governor, "performance"))
         say(p, "note",
             "governor %.*s: the clock changes while kernels are timed; choose performance",
             KILN_STR_ARG(governor));
     if (throttled.size)
-        say(p, "note", "since its start there was %.*s: a stronger supply, a heat sink",
+        say(p, "note",
+            "since its start there was %.*s: use a stronger power supply and a heat sink",
             KILN_STR_ARG(throttled));
     if (b->env.throttle_bits)
-        say(p, "BAD", "it slows itself down now (0x%x): samples are taken again",
-            b->env.throttle_bits);
+        say(p, "BAD", "it is throttled now (0x%x): samples are taken again", b->env.throttle_bits);
     if (b->env.temperature_mc > HOT_MC)
         say(p, "note", "%.0f degrees: it will slow down", (double)b->env.temperature_mc / 1e3);
     if (b->noise > NOISE_HIGH)
-        say(p, "note", "times are known to %.1f %%: what else runs there?", 100 * b->noise);
+        say(p, "note", "times are known to %.1f %% only: look for other programs that run there",
+            100 * b->noise);
     if (b->drift > DRIFT_HIGH)
         say(p, "note", "it is %.0f %% slower than usual", 100 * (b->drift - 1));
 }
@@ -100,7 +101,7 @@ uint32_t kiln_fleet_diagnose(const kiln_msg_board_row *board, const kiln_msg_pro
     if (probe) look_at_answer(&p, probe);
     look_at_times(&p);
     if (board->missing.size)
-        say(&p, "note", "candidates are held without %.*s, which its system refuses",
+        say(&p, "note", "candidates run without these fences, which its system refuses: %.*s",
             KILN_STR_ARG(board->missing));
     if (p.count == 0)
         kiln_strbuf_printf(out, "ok   %.*s runs %.*s\n", KILN_STR_ARG(board->key),

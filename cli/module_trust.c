@@ -140,8 +140,8 @@ static kiln_status find_in_file(const char *path, const kiln_sign_public *half, 
         find_in_lines(text, half, &count, found);
     if (!st && count == 0)
         st = KILN_ERROR(NOT_FOUND,
-                        "--trust %s: the file holds no public half; it wants lines of 64 "
-                        "hexadecimal digits, as kiln key sign prints them, or keys",
+                        "--trust %s: the file has no public half; it needs lines of 64 hexadecimal "
+                        "digits, as kiln key sign prints them, or keys",
                         path);
     return st;
 }
@@ -206,7 +206,8 @@ kiln_status kiln_module_check_trust(kiln_str file, const kiln_opt_list *trust,
     for (size_t i = 0; !st && i < trust->count; i++)
         st = find_signer(trust->item[i], &by.half, process, &found);
     if (!st && !found)
-        st = KILN_ERROR(PERMISSION_DENIED, "%s signed it, whom --trust does not name", by.signer);
+        st = KILN_ERROR(PERMISSION_DENIED, "it is signed by %s, which --trust does not name",
+                        by.signer);
     return st;
 }
 

@@ -39,7 +39,7 @@ kiln_status kiln_samples_check(kiln_samples_source *source, kiln_arena *arena) {
     for (size_t i = 0; i < count; i++)
         if (is_tensor_file(name[i]) || is_data_set(source->folder, name[i], arena)) return KILN_OK;
     return KILN_ERROR(NOT_FOUND,
-                      "--data %s: it holds no data: neither .npy or .pb files nor test_data_set_0",
+                      "--data %s: it has no data: neither .npy or .pb files nor test_data_set_0",
                       source->folder);
 }
 

@@ -180,9 +180,9 @@ void kiln_sizes_print(const json_t *module) {
 void kiln_tune_print(void *tracker, const json_t *result) {
     const char *event = text_of(result, "event"), *job = text_of(result, "job");
     if (strcmp(event, "detached") == 0)
-        printf("job %s is the tracker's now; its records come with: kiln jobs attach %s --tracker "
-               "%s\n",
-               job, job, (const char *)tracker);
+        printf(
+            "the tracker has job %s; import its records with: kiln jobs attach %s --tracker %s\n",
+            job, job, (const char *)tracker);
     if (strcmp(event, "module") == 0 && json_object_get(result, "low")) print_turns(result);
     if (strcmp(event, "module") == 0 && !json_object_get(result, "low")) print_sums(result);
     if (strcmp(event, "size") == 0) print_size(result);

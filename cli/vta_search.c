@@ -357,8 +357,8 @@ static void print_found(const search_call *c, const kiln_vta_found *f) {
         printf("of pynq's block RAM and clock, %.2fx as fast as pynq:\n", gain_of(f, f->equal));
         print_candidate("", f->equal);
     }
-    printf("the winner is %.2fx as fast as pynq (LUT, FF and the clock are models); %s has it, "
-           "after %.0f s\n",
+    printf("the winner is %.2fx as fast as pynq (LUT, FF and the clock are models); its "
+           "configuration is in %s, after %.0f s\n",
            gain_of(f, &f->candidate[0]), c->out, seconds);
 }
 

@@ -161,7 +161,7 @@ static kiln_status tune_all(const kiln_vta_tune_options *options, const kiln_vta
     }
     for (uint32_t i = 0; i < places; i++) kiln_request_free(run[i].request);
     if (!st && stopped)
-        st = KILN_ERROR(CANCELLED, "stopped; %s has what was measured, and the same call goes on",
+        st = KILN_ERROR(CANCELLED, "stopped; the measurements are in %s, and the same call goes on",
                         options->db);
     return st;
 }

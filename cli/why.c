@@ -194,7 +194,7 @@ static void print_algorithm(why *w) {
 
 static void print_winner(why *w) {
     const kiln_db_record *r = w->winner.record;
-    kiln_strbuf_printf(w->out, "Who won\n  %.12s, found by %.*s: ", r->trace_hash.data,
+    kiln_strbuf_printf(w->out, "Winning schedule\n  %.12s, found by %.*s: ", r->trace_hash.data,
                        KILN_STR_ARG(r->searcher));
     kiln_print_time(r->median_ns, w->out);
     kiln_strbuf_printf(w->out, ", %.1f GFLOP/s", w->task->flops / r->median_ns);
@@ -317,7 +317,7 @@ static void print_attributions(why *w) {
                        a->sample_count, a->sample_count == 1 ? "" : "s", a->task_count,
                        a->task_count == 1 ? "" : "s");
     if (!a->count) {
-        kiln_strbuf_text(w->out, "  nothing that tells them apart\n");
+        kiln_strbuf_text(w->out, "  nothing that distinguishes them\n");
         return;
     }
     kiln_strbuf_printf(w->out,

@@ -205,8 +205,8 @@ static kiln_status find_tracker(kiln_client *c) {
     kiln_status_free(st); /* no tracker of this user listens here */
     if (st)
         return KILN_ERROR(INVALID_ARGUMENT,
-                          "--tracker HOST:PORT or --tracker unix:PATH is missing: neither "
-                          "$KILN_TRACKER names one, nor does one of yours listen on this machine");
+                          "--tracker HOST:PORT or --tracker unix:PATH is missing: $KILN_TRACKER "
+                          "names none, and no tracker of yours listens on this machine");
     c->options.tracker = kiln_str_dup(c->process, kiln_str_cut(&text, '\n'));
     return KILN_OK;
 }
@@ -315,8 +315,9 @@ kiln_status kiln_client_ask(kiln_client *client, const kiln_message *question, k
     client->answered = false;
     for (int i = 0; !st && !client->answered && i < ASKED_MAX; i++) st = ask_once(client, question);
     if (!st && !client->answered)
-        st =
-            KILN_ERROR(UNAVAILABLE, "the tracker went away %d times before it answered", ASKED_MAX);
+        st = KILN_ERROR(UNAVAILABLE,
+                        "the connection to the tracker was lost %d times before it answered",
+                        ASKED_MAX);
     if (!st && out_answer->type == KILN_MSG_ERROR) st = kiln_status_from_error(&out_answer->error);
     return st;
 }

@@ -72,7 +72,8 @@ static void on_result(errand *e, const kiln_message *message) {
 static void on_message(void *context, const kiln_message *message) {
     errand *e = context;
     if (!message) { /* connected again, but what was under way is not */
-        fail(e, KILN_ERROR(UNAVAILABLE, "the tracker went away while the module ran"));
+        fail(e, KILN_ERROR(UNAVAILABLE,
+                           "the connection to the tracker was lost while the module ran"));
         return;
     }
     switch ((int)message->type) {

@@ -128,8 +128,8 @@ static kiln_status note_emulated(const source *in, kiln_arena *process) {
     kiln_db_close(db);
     if (!st && count > 0)
         kiln_events_text(in->events,
-                         "records of an emulated board are not used, as its times say nothing of "
-                         "the processor; --target %s uses them",
+                         "records of an emulated board are not used, because its times say nothing "
+                         "about the processor; --target %s uses them",
                          name.data);
     kiln_strbuf_deinit(&name);
     return st;

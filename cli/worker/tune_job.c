@@ -53,7 +53,7 @@ static void on_signal(void *context, int signal) {
     (void)signal;
     kiln_tune *t = context;
     if (t->interrupts++ == 0)
-        kiln_events_text(t->events, "stopping; what is measured is kept (again: at once)");
+        kiln_events_text(t->events, "stopping; measurements are kept (again: stop at once)");
     if (t->open.type != KILN_MSG_JOB_OPEN || t->interrupts > 1)
         kiln_client_stop(t->client); /* nothing is measured yet; or nobody waits for records */
     else
@@ -111,7 +111,7 @@ static kiln_status settle_target(kiln_tune *t, kiln_msg_job_spec *spec) {
     if (t->fleet) return KILN_OK;
     kiln_status st = kiln_boards_settle(t->client, &t->target, spec, t->process, &emulated);
     if (st || !emulated) return st;
-    kiln_events_text(t->events, "only emulated boards run it: times are labelled emulated");
+    kiln_events_text(t->events, "only emulated boards can run it: times are labelled emulated");
     t->target_text = kiln_str_dup(t->process, spec->target);
     return KILN_OK;
 }
@@ -249,7 +249,7 @@ kiln_status kiln_tune_bring_records(kiln_client *client, const kiln_tune_records
     }
     kiln_db_close(db);
     kiln_plausible_destroy(options.context);
-    return kiln_status_note(st, "bringing the job's records home");
+    return kiln_status_note(st, "importing the job's records");
 }
 
 /* The records come home, unless the fleet wrote them here itself. Also after a job that was

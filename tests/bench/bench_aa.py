@@ -1,4 +1,4 @@
-"""aa [LAYER] [--kernels N] [--repeats N]: identical artefacts measured again and again; differences seen where there are none"""
+"""aa [LAYER] [--kernels N] [--repeats N]: measures identical artefacts repeatedly and counts differences that cannot be real"""
 import json
 import subprocess
 

@@ -1,6 +1,6 @@
 """big [MODEL...]: models of very many small nodes, imported, planned and packed
 
-Seconds and largest resident set of `kiln compile`, and seconds of `kiln run` of what it packed."""
+Prints seconds and the largest resident set of `kiln compile`, and seconds of `kiln run` of the module."""
 import os
 import pathlib
 import subprocess

@@ -1,8 +1,8 @@
-"""boards [--target rpi4|pynq] [--model NAME] [--seconds S]: a network tuned over a board that is not here
+"""boards [--target rpi4|pynq] [--model NAME] [--seconds S]: a network tuned over an emulated board
 
 The server that ./dev cross builds, under qemu-user, with a native tracker and tuner: what was measured of each task in the
 time, the module's size beside its weights, and how far its outputs on that processor are from this machine's own. An
-emulated core does some 78 million multiply-adds a second; its times are labelled so and say nothing of a processor."""
+emulated core does some 78 million multiply-adds a second; its times are labelled as emulated and say nothing about a processor."""
 import os
 import pathlib
 import sys

@@ -3,7 +3,7 @@
 Each model is compiled with default schedules. On x86-64 its module runs here; modules for WebAssembly run under node; for the others
 kernels run in the order of the module's plan under qemu-user, fed and read by tests/boards. As C text (c-gcc, c-clang) each module becomes
 static C, compiled and run here. On OpenCL modules run on the first device of this machine's drivers: as what it is, and with
-schedules for GPUs (opencl-gpu), which a processor runs slowly. What passes on x86-64 must pass everywhere."""
+schedules for GPUs (opencl-gpu), which a processor runs slowly. Every case that passes on x86-64 must pass everywhere."""
 import concurrent.futures
 import os
 import pathlib

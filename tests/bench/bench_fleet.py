@@ -1,4 +1,4 @@
-"""fleet [--boards N] [--tls]: a fleet of thousands that is made up, through a real tracker (see bench-fleet --help)"""
+"""fleet [--boards N] [--tls]: a synthetic fleet of thousands of boards, through a real tracker (see bench-fleet --help)"""
 import json
 import os
 import pathlib

@@ -1,4 +1,4 @@
-"""gpu [PART...]: what is counted of kernels for GPUs without one: machine code, registers, spills, builds
+"""gpu [PART...]: figures of GPU kernels that need no GPU: machine code, registers, spills, builds
 
 Machine code is NVIDIA's assembler's for what Kiln makes of each default schedule; a share is one of issue slots of the
 innermost loop with most multiply-adds, a bound on the share of peak and nothing that was timed. `pocl` and `clblast` time kernels

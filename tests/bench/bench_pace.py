@@ -1,4 +1,4 @@
-"""pace [LAYER...] [--trials N]: whether measuring is right here: states and bands of the reference kernel, figures beside raw samples"""
+"""pace [LAYER...] [--trials N]: whether measurements work on this machine: states and bands of the reference kernel, figures beside raw samples"""
 import json
 import sqlite3
 import statistics

@@ -1,4 +1,4 @@
-"""strangers [--seconds S] [--rate R]: crowds of silent connections, and handshakes of known peers among them
+"""strangers [--seconds S] [--rate R]: many silent connections, and handshakes of known peers among them
 
 A tracker with `ulimit -n 1024` gets R connections a second that say nothing, from one address and then from 64; meanwhile a
 peer that knows the token comes from another address, 100 times. Wanted: 100 of 100 let in, p99 at most 1 s, and

@@ -1,4 +1,4 @@
-"""transfer [OPERATOR...] [--source T] [--trials N] [--seeds S]: what records of another target are worth to a search
+"""transfer [OPERATOR...] [--source T] [--trials N] [--seeds S]: how much records of another target help a search
 
 Each operator of the zoo is tuned on the source target first (another level of this machine's instructions, so that both are
 measured natively). Then it is searched on this machine's own target, S times from nothing and S times with these records, in

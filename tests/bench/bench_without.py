@@ -1,4 +1,4 @@
-"""without [NETWORK...] [--switches NAME,...] [--threads 1|2]: what parts of the compiler are worth
+"""without [NETWORK...] [--switches NAME,...] [--threads 1|2]: the effect of each part of the compiler
 
 Each network is compiled as always and once more without each of the switches of `kiln compile --without` (joined by + they
 are left out together), all with default schedules. The modules run in turn on the same cores, ROUNDS times; outputs are

@@ -1,4 +1,4 @@
-"""A tracker that pages dial, a proxy with TLS before it, and what a test asks of the fleet with such a board."""
+"""A tracker for web pages, a proxy with TLS in front of it, and the questions of a test to a fleet with such a board."""
 import os
 import pathlib
 import re

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What `meson install` puts where, and programs of others that are built with it alone."""
+"""The files of `meson install`, and programs that are built with these files only."""
 import math
 import os
 import pathlib

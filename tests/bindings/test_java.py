@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The library in Java: a program that has nothing but the jar."""
+"""The library in Java: a program that uses only the jar."""
 import os
 import pathlib
 import re

@@ -116,7 +116,7 @@ def test_a_board_takes_the_next_key(world):
     script = board_script(world, fleet, serve=f"keyChanged: async text => (await import('node:fs')).writeFileSync({json.dumps(str(kept))}, text),")
     world.start(shutil.which("node"), script, fleet.key)
     fleet.until_here()
-    assert "board/page/2 has taken the place" in world.run("key", "rotate", "board/page", "--wait", 600).stdout
+    assert "board/page/2 has replaced the previous key" in world.run("key", "rotate", "board/page", "--wait", 600).stdout
     assert kept.read_text().splitlines()[1].startswith("board/page/2 ")
     other = world.start(shutil.which("node"), script, fleet.key)
     harness.until(lambda: other.poll() is not None, "the end of a board with the older key")

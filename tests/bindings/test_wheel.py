@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The wheels that `./dev wheel` wrote, on a machine that has nothing else of Kiln. `./dev test wheel` makes them first and
-says where they are; without that these tests are skipped."""
+passes their place; otherwise these tests are skipped."""
 import os
 import pathlib
 import subprocess

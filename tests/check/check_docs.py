@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that documents tell the truth about the tree: every path that they name exists, and the map of
-docs/ARCHITECTURE.md has every folder of sources and no other."""
+"""Checks documents against the tree: every path that they name exists, and the map of
+docs/ARCHITECTURE.md has exactly the folders of sources."""
 import pathlib
 import re
 import subprocess

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that every include respects the layer table of docs/ARCHITECTURE.md, which is read, not repeated."""
+"""Checks that every include respects the layer table of docs/ARCHITECTURE.md, which it reads from that page."""
 import pathlib
 import re
 import subprocess

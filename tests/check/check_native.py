@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Lists the tests that ask what this machine is, and fails for any that has no reason to: what a test finds out must not
-change with the machine it runs on. Tests name their processors instead (tests/support/targets.h)."""
+"""Lists the tests that depend on the machine they run on, and fails for any without a reason: the result of a test must not
+change with the machine. Tests name their processors instead (tests/support/targets.h)."""
 import pathlib
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""Models of very many nodes, each small: what takes the square of their number is seen here."""
+"""Models of very many small nodes: work that grows with the square of their number shows here."""
 import random
 import struct
 

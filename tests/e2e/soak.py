@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """soak.py MINUTES [--seed S]: a fleet of the real programs, with keys, whose programs are killed, stopped, cut off and denied
-their disk at random, while jobs come and go. Then it is left in peace, and must be whole: no stored record lost or twice,
-every job ended, every program well and no larger than it was, nothing left behind."""
+their disk at random, while jobs come and go. Then the faults stop, and the fleet must be consistent: no stored record lost or stored twice,
+every job ended, every program running and no larger than before, nothing left behind."""
 import argparse
 import os
 import pathlib

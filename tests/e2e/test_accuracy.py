@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Budgets of accuracy: what they leave of the space is searched, and what they leave of the records is chosen."""
+"""Accuracy budgets: the search uses only allowed algorithms, and choices use only allowed records."""
 import array
 import random
 import sys

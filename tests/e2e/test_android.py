@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""deploy/android/push.sh with a phone of paper: an adb that keeps its files in a folder and runs its programs in an emulator."""
+"""deploy/android/push.sh with a mock phone: an adb that keeps its files in a folder and runs its programs in an emulator."""
 import os
 import pathlib
 import shutil

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Candidates for a device without a network: kiln batch writes a folder, kiln-rpc-server --batch measures it, kiln db import
-takes the results home."""
+imports the results."""
 import json
 import pathlib
 import shutil

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What ./dev cross builds, under emulation: one static file each, which registers with a native tracker and says what is missing;
-and what the doctors say of boards."""
+"""What ./dev cross builds, under emulation: one static file each, which registers with a native tracker and reports missing fences;
+and the doctors' findings about boards."""
 import array
 import os
 import pathlib
@@ -119,7 +119,7 @@ def test_a_module_runs_on_an_emulated_board_from_afar(world):
     a, b = (array.array("f", file.read_bytes()[128:]) for file in (mine, its))
     assert len(a) == len(b) == 32 * 32 and max(abs(x - y) for x, y in zip(a, b)) < 1e-4
     done = world.run("run", "--on", "rpi4", "--tracker", address, there, "--bench")
-    assert "say nothing of the processor" in done.stderr and "of peak" not in done.stdout, (done.stderr, done.stdout)
+    assert "say nothing about the processor" in done.stderr and "of peak" not in done.stdout, (done.stderr, done.stdout)
     world.refused("run", "--on", "rpi4", "--tracker", address, here, says="not a x86_64")
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Small messages that stand for much: compressed frames whose size is too large, or a lie, and records and traces that nest or
-repeat without end. Written against the wire (wire.py); none takes memory that it was not worth, and others are served."""
+"""Small messages that expand to much: compressed frames whose size is too large or false, and records and traces that nest or
+repeat without end. Written against the wire (wire.py); none may take more memory than its bytes justify, and other peers are served."""
 import json
 import pathlib
 import struct

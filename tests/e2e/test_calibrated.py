@@ -1,4 +1,4 @@
-"""What was measured of a processor: shown, kept, told to trackers, used by commands and tuners alike."""
+"""Calibration figures of a processor are shown, stored, sent to trackers, and used by commands and tuners alike."""
 import pathlib
 import struct
 import sys

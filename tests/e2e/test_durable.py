@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""kill -9 of the real programs at the worst moments of what they keep: before and after a commit."""
+"""kill -9 of the real programs at the worst moments: before and after a commit."""
 import pathlib
 import signal
 import sys

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A test program that is killed, as one is that is late, leaves no process behind."""
+"""A test program that is killed, for example at its timeout, leaves no process behind."""
 import os
 import signal
 import subprocess

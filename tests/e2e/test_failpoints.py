@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """kill -9 of the real programs at every point of base/failpoints.def: the job ends, nothing acknowledged is lost or
-stored twice, nothing stays behind. The points of the rpc-server are walked by tests/unit/rpc-server/test_failures.c."""
+stored twice, nothing stays behind. tests/unit/rpc-server/test_failures.c tests the points of the rpc-server."""
 import pathlib
 import re
 import signal

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A fleet that is left alone: jobs without their command, boards out of service, programs that die at the worst moment."""
+"""A permanent fleet: detached jobs, boards out of service, programs that die at the worst moment."""
 import json
 import os
 import pwd

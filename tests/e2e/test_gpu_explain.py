@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What launches do by counting, measured or not, PTX of a network as text, and its machine code, for which scripts stand in the place of the vendor's programs."""
+"""Counted figures of launches with and without measurements, PTX of a network as text, and its machine code, with scripts in place of the vendor's programs."""
 import json
 import os
 import pathlib
@@ -62,7 +62,7 @@ def test_why_tells_of_launches_of_records(world):
     model = world.zoo("gemm:64x64x64")
     world.json("tune", model, "--target", "null", "--trials", 24, "--db", world.path("t.db"))
     text = world.run("explain", model, "--why", "0", "--target", "null", "--db", world.path("t.db")).stdout
-    assert "Who won" in text and re.search(r"^  \d+ blocks? of \d+ threads?, [\d.]+ KB shared; \d+ barriers? a block$", text, re.M), text
+    assert "Winning schedule" in text and re.search(r"^  \d+ blocks? of \d+ threads?, [\d.]+ KB shared; \d+ barriers? a block$", text, re.M), text
     assert "of the peak" not in text and "what bounds it is not known" in text, text
 
     exported = world.run("db", "export", "--db", world.path("t.db")).stdout
@@ -78,7 +78,7 @@ def test_why_tells_of_launches_of_records(world):
     text = world.run("explain", model, "--why", "0", "--target", "h200", "--db", world.path("h200.db")).stdout
     assert [int(n) > 8 for n in world.sql("h200.db", "SELECT sum(registers > 0), sum(registers = 0) FROM record")[0]] == [True, True]
     assert re.search(r"learnt from \d\d trials of 1 task\n  it expects", text), text
-    assert "Who won" in text and re.search(r"^  \d+ blocks? of \d+ threads? \(\d+ warps?\), [\d.]+ KB shared, about \d+ registers", text, re.M), text
+    assert "Winning schedule" in text and re.search(r"^  \d+ blocks? of \d+ threads? \(\d+ warps?\), [\d.]+ KB shared, about \d+ registers", text, re.M), text
     assert " on 132 units\n" in text and " units are without a block: " in text and "bound by: " in text, text
     assert "% of the peak of 60000.0; bound by memory\n  memory of the row h200 brings 4800.0 GB/s" in text, text
     [row] = world.json("explain", model, "--why", "0", "--target", "h200", "--db", world.path("h200.db"))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Devices behind drivers as boards: what a server with --executor offers, tells and refuses, and a tune through one that lives on."""
+"""Devices behind drivers as boards: what a server with --executor offers, reports and refuses, and a tune through one that keeps running."""
 import os
 import re
 import sys

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What users get wrong with GPUs: each time one error that says what and where, an exit code, and nothing left."""
+"""Mistakes of users with GPUs: each gives one error that says what and where, an exit code, and no file left behind."""
 import pathlib
 import sys
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What importing, planning and packing cost grows with the number of nodes, and not with its square. Instructions are
+"""The cost of importing, planning and packing grows with the number of nodes, and not with its square. Instructions are
 counted, not time: by valgrind, which gives the same number each time."""
 import pathlib
 import re

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The two halves of a server as people see them: who runs, with which rights, and what is refused without fences."""
+"""Privilege separation of a server as users see it: which processes run with which rights, and what is refused without fences."""
 import os
 import pathlib
 import sys

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Small files that ask for much: each ends soon and in little memory, with one clear error or with the right answer."""
+"""Small files that demand much work: each ends soon and in little memory, with one clear error or with the correct result."""
 import os
 import pathlib
 import resource

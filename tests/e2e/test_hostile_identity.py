@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Hostile peers that want to be taken for somebody: listeners in the tracker's place, crowds of strangers, guessers of keys.
+"""Hostile peers that forge an identity: listeners in the tracker's place, many unauthenticated connections, guessers of keys.
 They are written against the wire (wire.py) and share no code with the programs."""
 import os
 import pathlib

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Boards that have a compiler: they build candidates from traces, and their objects are the tuner's, byte by byte."""
+"""Boards with a compiler build candidates from traces, and their objects equal the tuner's byte by byte."""
 import os
 import pathlib
 import re

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Kernels that may be one: tuned beside the separate ones, chosen by what was measured, and right."""
+"""Kernels that may be merged: tuned beside the separate ones, chosen by measurement, and correct."""
 import array
 import contextlib
 import pathlib

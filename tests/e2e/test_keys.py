@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Keys: a fleet whose programs come with keys, over TLS, and what happens without one."""
+"""Keys: a fleet whose programs connect with keys over TLS, and what happens without one."""
 import json
 import os
 import pathlib
@@ -222,7 +222,7 @@ def test_keys_are_rotated_while_the_fleet_works(world):
     until(lambda: [b["state"] for b in fleet()] == ["leased"], "the board at work")
     for role in "board", "tuner":
         done = world.run("key", "rotate", f"{role}/{role}-1", "--wait", 600)
-        assert f"{role}/{role}-1/2 has taken the place" in done.stdout, done.stdout
+        assert f"{role}/{role}-1/2 has replaced the previous key" in done.stdout, done.stdout
         new = pathlib.Path(key[role]).read_text().splitlines()[-1].split()
         assert new[0] == f"{role}/{role}-1/2" and new[1] != old[role][1] and stat.S_IMODE(os.stat(key[role]).st_mode) == 0o600
         of = lambda words, what: [word.split("=")[1] for word in words if word.startswith(what)][0]

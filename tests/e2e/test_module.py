@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What is said of a module, and whose it is: `kiln inspect`, `kiln key sign`, `kiln run --trust`."""
+"""Inspection and signatures of modules: `kiln inspect`, `kiln key sign`, `kiln run --trust`."""
 import ast
 import ctypes
 import hashlib
@@ -77,10 +77,10 @@ def test_a_signed_module_runs_for_those_who_trust_its_signer(world):
     assert world.json("run", module, "--trust", own) == outputs
     names.write_text(f"# ours\n{own} of the build host\n")
     assert world.json("run", module, "--trust", "0" * 64, "--trust", names) == outputs
-    world.refused("run", module, "--trust", "0" * 64, says=f"{own} signed it, whom --trust does not name")
-    world.refused("inspect", module, "--trust", "0" * 64, says="whom --trust does not name")
+    world.refused("run", module, "--trust", "0" * 64, says=f"it is signed by {own}, which --trust does not name")
+    world.refused("inspect", module, "--trust", "0" * 64, says="which --trust does not name")
     names.write_text("nobody\n")
-    world.refused("run", module, "--trust", names, says="holds no public half")
+    world.refused("run", module, "--trust", names, says="has no public half")
     world.refused("run", module, "--trust", "ann", says="no file and no signer")
 
 
@@ -92,7 +92,7 @@ def test_a_key_of_a_person_signs_in_place_of_ones_own(world):
     hers = sign(world, module, "--key-file", key)
     assert hers != own and pathlib.Path(module).stat().st_size == size, "a second signature takes the place of the first"
     world.run("run", module, "--trust", world.home / "keys")  # the tracker's list has her public half
-    world.refused("run", module, "--trust", own, says=f"{hers} signed it")
+    world.refused("run", module, "--trust", own, says=f"signed by {hers}")
 
 
 def test_a_signer_is_trusted_by_the_name_that_the_database_has(world):

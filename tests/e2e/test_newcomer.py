@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a new user trips over: outputs that cannot be written, options that are not what they seem, files of other
+"""Mistakes of new users: outputs that cannot be written, misunderstood options, files of other
 users, programs that are started twice."""
 import csv
 import io

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`kiln quantize`: models in bytes that are as right as those in floats, and one clear error for each bad input."""
+"""`kiln quantize`: quantised models that are as accurate as those in floats, and one clear error for each bad input."""
 import math
 import pathlib
 import random
@@ -196,7 +196,7 @@ def test_bad_calls_end_with_one_error(world):
     world.refused("quantize", model, "--synthetic", 1, "-o", "/proc/kiln/q.onnx", says="/proc/kiln/q.onnx")
     world.refused("quantize", model, "--data", world.path("none"), "-o", out, says="no such folder")
     pathlib.Path(world.path("empty")).mkdir()
-    world.refused("quantize", model, "--data", world.path("empty"), "-o", out, says="it holds no data")
+    world.refused("quantize", model, "--data", world.path("empty"), "-o", out, says="it has no data")
     world.refused("quantize", model, "--input", f"z={data}", "-o", out, says="no data for input x")
     world.refused("quantize", model, "--input", f"x={npy(world, (1, 3, 2, 2), [0.0] * 12, 'w.npy')}", "-o", out,
                   says="f32[1,3,2,2], the module wants f32[1,2,2,2]")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A board used from afar: modules run on it as they would here, what goes wrong is said in a line, and the board is free
-afterwards; boards answer pings, and show their logs."""
+"""Runs on a remote board: modules give the same results as here, a failure is reported in one line, and the board is free
+afterwards. Boards answer pings and show their logs."""
 import os
 import pathlib
 import signal

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Blobs in an S3-compatible service: moto's server, which checks signatures here, from a private environment that
-`./dev test s3` installs. What every depot promises (tests/unit/proto/depot) is run against it."""
+`./dev test s3` installs. The contract tests of depots (tests/unit/proto/depot) run against it."""
 import json
 import os
 import pathlib

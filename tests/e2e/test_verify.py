@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What `kiln verify` takes for right: expected outputs are changed by as much as may be, and by more."""
+"""The tolerance of `kiln verify`: expected outputs are changed by as much as it allows, and by more."""
 import pathlib
 import sys
 

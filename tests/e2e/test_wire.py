@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Peers that break off: in the middle of each message that they send, or by not reading what they asked for. Written against
+"""Peers that disconnect in the middle of each message that they send, or do not read the answers. Written against
 the wire (wire.py); the tracker serves everybody else as if they were not there."""
 import pathlib
 import select

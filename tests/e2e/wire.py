@@ -1,5 +1,5 @@
-"""Kiln's protocol in Python, written from docs/reference/messages.md and nothing else: what a peer of another make, or one
-that means harm, sends and sees. Names of messages, fields and records are those of that page, which is read here."""
+"""Kiln's protocol in Python, written from docs/reference/messages.md and nothing else: what an independent or a hostile
+peer sends and sees. Names of messages, fields and records are those of that page, which is read here."""
 import hashlib
 import hmac
 import pathlib

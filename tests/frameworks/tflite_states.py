@@ -1,4 +1,4 @@
-"""TFLite models of layers with a state, which converters of today make no more, field by field."""
+"""TFLite models of layers with a state, which current converters no longer make, written field by field."""
 import flatbuffers
 import numpy as np
 from ai_edge_litert import schema_py_generated as schema

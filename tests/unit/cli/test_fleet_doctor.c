@@ -59,7 +59,7 @@ static void what_makes_times_worse_is_named(void **state) {
     expect_advice(&board, "note", "6.0 %");
     board = healthy();
     board.env.throttle_bits = 1;
-    expect_advice(&board, "BAD", "slows itself down now");
+    expect_advice(&board, "BAD", "it is throttled now");
     board = healthy();
     board.env.temperature_mc = 91000;
     expect_advice(&board, "note", "91 degrees");
@@ -71,7 +71,7 @@ static void what_makes_times_worse_is_named(void **state) {
     expect_advice(&board, "note", "an emulator");
     board = healthy();
     board.missing = KILN_STR("seccomp");
-    expect_advice(&board, "note", "without seccomp");
+    expect_advice(&board, "note", "refuses: seccomp");
 }
 
 static void expect_answer_advice(const kiln_msg_probe_row *probe, const char *verdict,

@@ -155,7 +155,7 @@ static void one_kind_of_data_is_wanted_at_most(void **state) {
     expect_ok(kiln_samples_check(&none, w.arena));
     assert_int_equal(none.synthetic, KILN_SAMPLES_SYNTHETIC);
     expect_error(kiln_samples_check(&two, w.arena), INVALID_ARGUMENT, "more than one kind of data");
-    expect_error(kiln_samples_check(&empty, w.arena), NOT_FOUND, "it holds no data");
+    expect_error(kiln_samples_check(&empty, w.arena), NOT_FOUND, "it has no data");
     expect_error(kiln_samples_check(&absent, w.arena), NOT_FOUND, "there is no such folder");
     end_world(&w);
 }

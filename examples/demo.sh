@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The demo: tunes a small network, one convolution and ResNet-18 (or, instead of the networks, the one you name) on
-# this machine and shows before and after. Run it as `./dev demo [--target TARGET] [MODEL.onnx]`: without a target on the
-# processor, else on this machine's device of that target (opencl,emulated; h200). KILN is the command,
+# The demo tunes a small network, one convolution and ResNet-18 on this machine (with MODEL.onnx that model instead of the
+# networks) and shows before and after. Run it as `./dev demo [--target TARGET] [MODEL.onnx]`. Without a target it uses the
+# processor, else this machine's device of that target (opencl,emulated; h200). KILN is the command,
 # KILN_DEMO_TRIALS the budget per task of the small network, KILN_DEMO_SECONDS the time for everything.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)

@@ -46,7 +46,7 @@ def main():
             found = ASKS.search(line)
             if found:
                 asking.setdefault(name, (number, found[0]))
-    faults = [f"{name}:{number}: asks what this machine is ({what.strip()}); name a target (tests/support/targets.h), or say in "
+    faults = [f"{name}:{number}: depends on this machine ({what.strip()}); name a target (tests/support/targets.h), or say in "
               "tests/check/check_native.py why not" for name, (number, what) in asking.items() if not reason_of(name)]
     faults += [f"tests/check/check_native.py: {path} no longer asks" for path in RIGHT
                if not any(name == path or path.endswith("/") and name.startswith(path) for name in asking)]

@@ -86,7 +86,7 @@ def main(arguments):
                     skipped.setdefault(reason, []).append(f"{name} {case}".strip())
                     continue
                 total = [total[0], total[1] + 1, total[2] - 1]
-                print(f"\n{name} {case}".rstrip() + ": it skips and does not say why")
+                print(f"\n{name} {case}".rstrip() + ": skipped without a reason")
             if counts[1]:
                 print(f"\n{name}: {test['result']}")
                 show(failed_cases(test.get("stdout") or ""))

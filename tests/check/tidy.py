@@ -84,7 +84,7 @@ def check_globals(build):
     """Symbols in writable sections. Tables of constant pointers lie in .data.rel.ro, which is fine."""
     objects = [str(path) for path in pathlib.Path(build).glob("**/*.c.o") if not str(path).startswith(f"{build}/tests/")]
     if not objects:
-        return [f"no object files under {build}: build first"]
+        return [f"no object files under {build}: build it first"]
     out = subprocess.run(["objdump", "-t", *objects], check=True, capture_output=True, text=True).stdout
     found, source = [], ""
     for line in out.splitlines():
@@ -130,7 +130,7 @@ def main(build, *options):
     untested = list_untested([name for name in files if name.endswith(".c") and name.startswith(SOURCE_FOLDERS)])
     print(f"listed only: {len(untested)} sources without a test of their name: {' '.join(untested)}")
     print(f"listed only: {len(long_files)} files above {FILE_LINES_MAX} lines: {' '.join(long_files)}")
-    print(f"listed only: {wide_lines} lines wider than {LINE_COLUMNS_MAX} columns; ./dev fmt mends them")
+    print(f"listed only: {wide_lines} lines wider than {LINE_COLUMNS_MAX} columns; ./dev fmt fixes them")
     print("\n".join(found) or f"{len(files)} files are tidy")
     return 1 if found else 0
 

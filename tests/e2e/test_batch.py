@@ -111,7 +111,7 @@ def test_folders_that_are_none_are_refused(world):
     refuse(world.path("nowhere"), "nowhere/trials")
     world.refused("batch", world.zoo(MODEL), says="-o FOLDER is missing")
     folder, _ = written(world, "--candidates", 2)
-    world.refused("batch", world.zoo(MODEL), "-o", folder, says="is there already")
+    world.refused("batch", world.zoo(MODEL), "-o", folder, says="exists already")
     world.refused("batch", world.zoo(MODEL), "-o", world.path("x"), "--candidates", 0, says="--candidates is 1 to")
     world.refused("batch", world.zoo(MODEL), "-o", world.path("x"), "--tasks", "no such", says="none of the model's 1 tasks")
     assert not list(pathlib.Path(world.folder).glob("x*")), "a folder was left"

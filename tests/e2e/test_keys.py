@@ -44,7 +44,7 @@ def test_keys_are_made_listed_replaced_and_revoked(world):
     make_key(world, "client/ann")
     ring = pathlib.Path(world.home) / "keys"
     assert stat.S_IMODE(ring.stat().st_mode) == 0o600
-    world.refused("key", "new", "board/rpi-1", "-o", world.path("board_rpi-1.key"), says="is there already")
+    world.refused("key", "new", "board/rpi-1", "-o", world.path("board_rpi-1.key"), says="exists already")
     world.run("key", "new", "board/rpi-1", "-o", world.path("second.key"))
     assert names(world) == ["board/rpi-1/1", "board/rpi-1/2", "client/ann/1"]
     secret = pathlib.Path(world.path("second.key")).read_text().split()[3]

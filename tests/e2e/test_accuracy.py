@@ -117,7 +117,7 @@ def test_halves_between_kernels_are_taken_back(world):
         assert "taken back for accuracy: halves between kernels" in text, text
 
 
-def test_a_budget_that_nothing_meets_is_told(world):
+def test_a_budget_that_no_algorithm_meets_is_an_error(world):
     """Direct sums are the most exact that there is: they ship, and the summary says so."""
     model = world.zoo("dqn")
     events = tune(world, model, "--out", world.path("m.kiln"), "--accuracy", "1e-9", trials=4)

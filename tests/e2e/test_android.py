@@ -78,7 +78,7 @@ def test_a_phone_on_a_cable_serves_a_tracker_of_this_machine(world):
     until(lambda: world.json("fleet", "list", "--tracker", address)[0]["state"] == "lost", "the end of the server")
 
 
-def test_what_is_wrong_with_a_phone_is_said(world):
+def test_faults_of_a_phone_are_reported(world):
     for says, argv, what in (("tracker 127.0.0.1:PORT is missing", [], {}),
                              ("only this machine", ["--tracker", "far:1"], {}),
                              ("unknown option", ["--colour", "red"], {}),
@@ -91,7 +91,7 @@ def test_what_is_wrong_with_a_phone_is_said(world):
         assert done.returncode == 1 and says in done.stderr, (says, done.stderr)
 
 
-def test_a_server_that_ends_on_the_phone_is_reported_with_its_words(world):
+def test_a_server_that_ends_on_the_phone_is_reported_with_its_error(world):
     phone(world)
     (world.folder / "key").write_text("no key")
     script = world.folder / "server"

@@ -28,7 +28,7 @@ def trials_of(folder):
     return [line for line in lines if line["table"] == "record"]
 
 
-def test_candidates_are_measured_and_brought_home(world):
+def test_candidates_are_measured_and_imported(world):
     folder, said = written(world, "--candidates", 4)
     assert said["trials"] == 4 and said["tasks"] == 1 and said["failed"] == 0, said
     server(world, folder)
@@ -52,7 +52,7 @@ def test_candidates_are_measured_and_brought_home(world):
     assert len(drawn) == 4 and not drawn & known, (drawn, known)
 
 
-def test_records_keep_what_an_assembler_said(world):
+def test_records_store_the_numbers_of_the_assembler(world):
     """A script stands for ptxas, and then there is none."""
     script = pathlib.Path(world.path("ptxas"))
     script.parent.chmod(0o755)  # the process that runs it is nobody where the worker was root
@@ -71,7 +71,7 @@ def test_records_keep_what_an_assembler_said(world):
     assert all(row["registers"] == row["stack_bytes"] == row["shared_bytes"] == 0 for row in rows["unknown"]), rows["unknown"]
 
 
-def test_a_run_that_is_stopped_is_gone_on_with(world):
+def test_a_stopped_run_is_continued(world):
     folder, said = written(world, "--candidates", 24)
     first = world.start("kiln-rpc-server", "--batch", folder, "--calibrate", "never")
     results = pathlib.Path(folder, "results.jsonl")
@@ -106,7 +106,7 @@ def test_a_device_with_a_driver_measures_a_folder(world):
     server(world, written(world, "--candidates", 1, name="other")[0], "--executor", "opencl", ok=False)
 
 
-def test_folders_that_are_none_are_refused(world):
+def test_invalid_folders_are_refused(world):
     refuse = lambda folder, says: world.refused("--batch", folder, says=says, name="kiln-rpc-server")
     refuse(world.path("nowhere"), "nowhere/trials")
     world.refused("batch", world.zoo(MODEL), says="-o FOLDER is missing")

@@ -107,7 +107,7 @@ def test_a_module_of_another_machine_is_refused_with_the_reason(world):
     check_module_of_another_machine(world, "aarch64", "aarch64")
 
 
-def test_a_module_runs_on_an_emulated_board_from_afar(world):
+def test_a_module_runs_remotely_on_an_emulated_board(world):
     _, address = world.tracker()
     model, here, there = world.zoo("gemm:32x32x32"), world.path("here.kiln"), world.path("there.kiln")
     emulated_board(world, "aarch64", "aarch64", "rpi4", address)
@@ -143,7 +143,7 @@ def test_the_doctor_leaves_a_serving_board_alone(world):
     assert board.poll() is None and board.log.read_text().count("connected to the tracker") == 1
 
 
-def test_the_workstation_asks_after_a_board(world):
+def test_the_workstation_checks_a_board(world):
     _, address = world.tracker()
     board = world.board(address)
     [found] = world.json("fleet", "doctor", "board", "--tracker", address)

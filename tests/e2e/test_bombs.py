@@ -85,7 +85,7 @@ def test_compressed_frames_are_as_long_as_frames_may_be(world):
     assert memory_kb(tracker) - before < MEMORY_KB, (before, memory_kb(tracker))
 
 
-def test_who_did_not_agree_sends_no_compressed_frames(world):
+def test_peers_without_compression_get_no_compressed_frames(world):
     _, address = world.tracker()
     peer, welcome = peer_of(world, address, features=0)
     assert not welcome.get("features", 0)
@@ -93,7 +93,7 @@ def test_who_did_not_agree_sends_no_compressed_frames(world):
     assert peer.is_closed()
 
 
-def test_maps_that_lie_about_their_size_are_refused(world):
+def test_maps_with_a_false_size_are_refused(world):
     tracker, address = world.tracker()
     honest, _ = peer_of(world, address)
     before = memory_kb(tracker)

@@ -49,7 +49,7 @@ def test_doctor_shows_figures_beside_the_tables(world):
     world.refused("doctor", "--calibrate", says="KILN_NATIVE")
 
 
-def test_the_first_board_counts_until_a_person_measures_anew(world):
+def test_the_figures_of_the_first_board_count_until_a_new_calibration(world):
     content, _ = measured(world)
     plant(world, "one", with_latency(content, 33))
     plant(world, "two", with_latency(content, 34))

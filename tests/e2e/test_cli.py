@@ -20,7 +20,7 @@ def digits():
     return str(pathlib.Path(__file__).resolve().parents[2] / "examples/digits/digits.onnx")
 
 
-def test_what_rules_tried_in_vain_is_explained(world):
+def test_refused_schedule_steps_are_explained(world):
     world.run("zoo", "conv:C2", "-o", world.path("c2.onnx"))
     text = world.run("explain", world.path("c2.onnx"), "--stage", "space", "--refused").stdout
     assert "\nrule tile (plain): no sketch: no tensor intrinsic does what the reduction does\n" in text, text
@@ -149,7 +149,7 @@ def test_help_is_found_by_every_door(world):
         assert text == world.run(*words, "-h").stdout == world.run("help", *words).stdout, words
         assert text.startswith("usage: kiln " + " ".join(words)), text
         assert "--config FILE" in text and "--version, -V" in text, text
-    assert "Let a board end" in world.run("help", "fleet", "drain").stdout
+    assert "Let a board finish" in world.run("help", "fleet", "drain").stdout
     assert "drain ID" in world.run("help", "fleet").stdout
     world.refused("help", "fleet", "drian", says="did you mean 'drain'?")
     world.refused("help", "tnue", says="did you mean kiln tune?")
@@ -394,7 +394,7 @@ def plant(world, model, key, copy):
     world.run("key", "trust", "unsigned", "--db", copy)
 
 
-def test_what_is_fast_alone_and_slow_in_the_module_is_taken_back(world):
+def test_schedules_that_are_slow_in_the_module_are_taken_back(world):
     model, db, module = digits(), world.path("planted.db"), world.path("m.kiln")
     tasks = world.json("tune", model, "--trials", 0, "--db", world.path("none.db"))[-1]["tasks"]
     [key] = [task["key"] for task in tasks if task["label"] == "conv+relu 32x8x8 over 32x3x3"]

@@ -79,7 +79,7 @@ def test_detaching_needs_a_fleet_that_stays(world):
     assert world.refused("tune", world.zoo("conv:C3"), "--detach", "--db", world.path("c.db"), says="--tracker").returncode == 2
 
 
-def test_a_board_says_what_its_reference_kernel_usually_takes(world):
+def test_a_board_reports_the_usual_time_of_its_reference_kernel(world):
     address = fleet(world)
     [row] = world.json("fleet", "show", "board0", "--tracker", address)
     facts = {fact["key"]: fact["value"] for fact in row["facts"]}
@@ -87,7 +87,7 @@ def test_a_board_says_what_its_reference_kernel_usually_takes(world):
         assert " within " in facts[name] or facts[name].startswith("off: "), facts
 
 
-def test_boards_go_off_duty_and_come_back(world):
+def test_boards_go_out_of_service_and_come_back(world):
     world.env["USER"] = "ann"
     address = fleet(world, boards=2)
     [row] = world.json("fleet", "drain", "board0", "--why", "new fan", "--tracker", address)
@@ -109,7 +109,7 @@ def test_boards_go_off_duty_and_come_back(world):
     assert world.refused("fleet", "drain", "board7", "--tracker", address, says="board7").returncode == 13
 
 
-def test_a_board_shows_who_holds_it_and_only_what_it_knows(world):
+def test_a_board_shows_its_holder_and_only_known_facts(world):
     world.env["USER"] = "ann"  # what a command says of itself counts for nothing
     address = fleet(world)
     user = pwd.getpwuid(os.getuid()).pw_name
@@ -121,7 +121,7 @@ def test_a_board_shows_who_holds_it_and_only_what_it_knows(world):
     world.run("jobs", "cancel", "n", "--tracker", address)
 
 
-def test_who_watches_the_fleet_is_told_what_changes(world):
+def test_a_watcher_of_the_fleet_gets_every_change(world):
     address = fleet(world)
     watcher = world.start("kiln", "fleet", "watch", "--tracker", address, "--json")
     told = lambda: [json.loads(line)["state"] for line in watcher.log.open() if line.endswith("\n")]
@@ -132,7 +132,7 @@ def test_who_watches_the_fleet_is_told_what_changes(world):
     assert watcher.wait(timeout=harness.DEADLINE_S) == 0
 
 
-def test_who_watches_the_fleet_reads_whose_job_a_board_has(world):
+def test_a_watcher_of_the_fleet_sees_the_owner_of_a_boards_job(world):
     address = fleet(world)
     watcher = world.start("kiln", "fleet", "watch", "--tracker", address)
     world.run("tune", world.zoo("conv:C3"), "--trials", 100000, "--tracker", address, "--db", world.path("c.db"), "--detach",
@@ -153,7 +153,7 @@ def test_a_job_for_a_board_that_is_not_there_ends_at_once(world):
     assert done["measured"] == 2, done
 
 
-def test_a_tracker_tells_machines_what_it_counts(world):
+def test_a_tracker_serves_its_counters_over_http(world):
     port = world.folder / "http"
     _, address = world.tracker("--http", "0", "--http-port-file", port, address=f"unix:{world.path('socket')}")
     until(port.exists, "HTTP listening")

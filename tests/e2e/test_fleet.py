@@ -107,7 +107,7 @@ def test_two_threads_are_searched_kept_and_packed_apart_from_one(world):
     assert len(rows) == 2 and all((",threads=2" in target) == (threads == "2") for target, threads in rows), rows
 
 
-def test_builders_give_way_to_what_is_timed(world):
+def test_builders_run_at_a_lower_priority_than_measurements(world):
     _, address, _, tuner = world.fleet()
     world.tune(world.zoo("conv:C3"), address, 100000)
 
@@ -121,7 +121,7 @@ def test_builders_give_way_to_what_is_timed(world):
     until(lambda: list(modest_builders()), "a modest builder")
 
 
-def test_named_tracker_sends_records_home(world):
+def test_a_named_tracker_returns_the_records(world):
     _, address, _, _ = world.fleet()
     done = world.json("tune", world.zoo("conv:C3"), "--trials", 4, "--tracker", address, "--db", world.path("client.db"))[-1]
     assert done["measured"] == 4, done
@@ -242,7 +242,7 @@ def expect_each_once(world, trials):
     assert not lost, lost
 
 
-def test_killed_tuner_goes_on_without_repeating_a_trial(world):
+def test_a_killed_tuner_continues_without_repeating_a_trial(world):
     _, address, _, tuner = world.fleet()
     tune = world.tune(world.zoo("conv:C2"), address, 24)
     until(lambda: len(records(world)) >= 4, "the first records")

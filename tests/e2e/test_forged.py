@@ -136,7 +136,7 @@ def test_forged_records_are_measured_again_and_never_reach_others(world):
     assert int(world.sql("victim.db", "SELECT count(*) FROM record WHERE standing > 0")[0][0]) >= 6
 
 
-def test_a_projects_word_counts_in_its_jobs_and_is_taken_back(world):
+def test_the_trust_of_a_project_counts_in_its_jobs_until_it_ends(world):
     model, forger = honest(world), Forger()
     forge(world.path("attacker.db"), 0.9, forger)
     _, address, _, _ = world.fleet()
@@ -168,7 +168,7 @@ def test_a_projects_word_counts_in_its_jobs_and_is_taken_back(world):
     assert half not in bests("victim.db")
 
 
-def test_what_no_machine_can_do_is_not_even_a_hint(world):
+def test_records_of_impossible_speed_are_not_even_hints(world):
     model, forger = honest(world), Forger()
     forge(world.path("attacker.db"), 0.001, forger)
     _, address, _, _ = world.fleet()
@@ -210,7 +210,7 @@ def standings(world, name):
     return verified["counting"], verified["hints"], verified["quarantined"]
 
 
-def test_a_person_says_what_counts(world):
+def test_a_person_decides_which_signers_count(world):
     """kiln key trust; kiln db forget, quarantine, restore, prune and verify, over the forger's records in another's file."""
     honest(world)
     forger, victim = Forger(), world.path("victim.db")
@@ -260,7 +260,7 @@ def test_a_person_says_what_counts(world):
     assert standings(world, "victim.db") == (0, 0, 0)
 
 
-def test_verify_names_what_was_changed(world):
+def test_verify_names_the_changed_record(world):
     honest(world)
     forge(world.path("attacker.db"), 0.9, None)
     said = world.refused("db", "verify", "--db", world.path("attacker.db"), says="signatures are wrong, the first of trial")

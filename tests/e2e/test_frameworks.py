@@ -23,7 +23,7 @@ def in_environment(name, *words):
     return done.stdout
 
 
-def test_tflite_models_compute_what_litert_does(world):
+def test_tflite_models_give_the_results_of_litert(world):
     folder = pathlib.Path(world.path("tflite"))
     folder.mkdir()
     in_environment("tflite", "make", folder)

@@ -45,7 +45,7 @@ def test_machine_code_is_printed_with_its_registers(world):
     assert not os.listdir(world.path("tmp")), "something is left"
 
 
-def test_why_tells_of_launches_that_nobody_measured(world):
+def test_why_explains_unmeasured_launches(world):
     for target, units in (("h200", 132), ("a100", 108), ("opencl:x,units=24", 24)):
         text = world.run("explain", DIGITS, "--why", "0", "--target", target).stdout
         assert "Nothing was measured" in text and "counted from the loops and the target's row" in text, text
@@ -57,7 +57,7 @@ def test_why_tells_of_launches_that_nobody_measured(world):
     world.refused("explain", DIGITS, "--why", "0", says="there is no such database")
 
 
-def test_why_tells_of_launches_of_records(world):
+def test_why_explains_launches_of_records(world):
     """Of devices in software, of one behind a driver, and of a GPU elsewhere, whose records were imported."""
     model = world.zoo("gemm:64x64x64")
     world.json("tune", model, "--target", "null", "--trials", 24, "--db", world.path("t.db"))

@@ -89,7 +89,7 @@ def test_a_device_that_is_not_the_first_is_tuned(world):
     assert done["event"] == "done" and done["verified"] == 1, done
 
 
-def test_what_cannot_be_offered_is_refused(world):
+def test_devices_that_cannot_be_offered_are_refused(world):
     server = ("--tracker", "127.0.0.1:1")
     refuse = lambda *argv, says: world.refused(*server, *argv, says=says, name="kiln-rpc-server")
     refuse("--device", "0", says="--executor NAME")

@@ -48,7 +48,7 @@ def test_targets_that_no_device_has(world):
             refused(world, *command, says=(f"target '{target}'", says))
 
 
-def test_a_driver_that_is_not_as_it_must_be(world):
+def test_an_unsuitable_driver_is_an_error(world):
     """Each row: what the driver's environment is, and what the error says."""
     cuda, cl = compiled(world, "cuda:sm_90"), compiled(world, "opencl")
     refused(world, "run", cuda, KILN_CUDA_LIBRARY="libno-such-library.so.1", says=("there is no driver", "install NVIDIA's driver"))
@@ -92,7 +92,7 @@ def test_memory_that_the_device_does_not_have(world):
     refused(world, "run", module, KILN_CUDA_LIBRARY=FAKE_CUDA, KILN_CUDA_FAKE_MEMORY_MIB=2, says=("bytes on a device with", f"left of {2 * MIB}"))
 
 
-def test_two_devices_want_a_name(world):
+def test_two_devices_need_a_name(world):
     if "PoCL" not in checks(world)["opencl"][1]:
         raise harness.Skip("no driver that offers two devices: install pocl-opencl-icd")
     module = compiled(world, "opencl")

@@ -90,7 +90,7 @@ def outputs(world, module, place, *options):
     return floats(file)
 
 
-def test_a_module_computes_on_a_device_what_it_does_on_the_processor(world):
+def test_a_module_gives_the_same_results_on_a_device_and_the_processor(world):
     opencl(world)
     on_device, here = world.path("device.kiln"), world.path("here.kiln")
     world.run("compile", DIGITS, "--target", "opencl", "-o", on_device)

@@ -42,7 +42,7 @@ def as_nobody():
     os.setresuid(65533, 65533, 65533)
 
 
-def test_what_talks_to_the_tracker_has_no_rights(world):
+def test_the_process_that_talks_to_the_tracker_has_no_rights(world):
     if os.geteuid() != 0:
         raise Skip("only root has rights to give up")
     _, server = board(world)
@@ -60,7 +60,7 @@ def test_what_talks_to_the_tracker_has_no_rights(world):
     assert str(owner) == status["Uid"].split()[0] and os.stat(world.folder).st_uid == 0
 
 
-def test_nobody_below_the_server_has_its_environment(world):
+def test_no_child_of_the_server_has_its_environment(world):
     _, server = board(world)
     [helper] = children_of(server.pid)
     assert SECRET.encode() not in environment_of(server.pid)
@@ -68,7 +68,7 @@ def test_nobody_below_the_server_has_its_environment(world):
         assert environment_of(pid) == b"", f"{pid} has an environment"
 
 
-def test_a_server_without_a_fence_that_is_required_does_not_serve(world):
+def test_a_server_without_a_required_fence_does_not_start(world):
     world.refused("--tracker", "unix:nowhere", "--require", "walls", name="kiln-rpc-server", says='there is no fence "walls"; there are: all,uid,')
     world.folder.chmod(0o777)
     (world.folder / "tmp").chmod(0o777)

@@ -355,7 +355,7 @@ def compile_all(world, files):
     assert not wrong, "\n".join(wrong)
 
 
-def test_small_files_that_ask_for_much(world):
+def test_small_files_that_demand_much_work(world):
     assert len(FILES) >= 60
     compile_all(world, FILES)
 
@@ -374,7 +374,7 @@ def test_files_beside_a_model_are_added_up_before_they_are_read(world):
 MODULES_ONLY = {"inputs_20000", "outputs_300", "name_of_megabyte"}
 
 
-def test_explain_of_small_files_that_ask_for_much(world):
+def test_explain_of_small_files_that_demand_much_work(world):
     """As far as machine code, of every kernel."""
     kinds = [name for name in FILES if name not in MODULES_ONLY]
     assert len(kinds) >= 40
@@ -411,7 +411,7 @@ def hooked(world, hook, command, path, *options, kernel=2):
         del world.env["KILN_FAIL"]
 
 
-def test_what_compiles_has_no_rights(world):
+def test_the_compiling_process_has_no_rights(world):
     path, commands = compilers(world)
     nothing = "files: no, network: no, processes: no, environment: no"
     for command, *options in commands:
@@ -540,7 +540,7 @@ def test_a_hostile_model_ends_its_job_and_the_tuner_lives(world):
         assert not limits or f"{700 << 20}" in limits, limits
 
 
-def test_what_is_no_file_is_refused_at_once(world):
+def test_pipes_and_devices_are_refused_at_once(world):
     pipe, folder, link = world.path("pipe"), world.path("folder"), world.path("link")
     os.mkfifo(pipe)
     os.mkdir(folder)
@@ -565,7 +565,7 @@ def test_what_is_no_file_is_refused_at_once(world):
         shutil.rmtree(case)
 
 
-def test_data_that_lies_about_its_size_is_refused(world):
+def test_data_with_a_false_size_is_refused(world):
     case = pathlib.Path(world.path("case"))
     (case / "test_data_set_0").mkdir(parents=True)
     (case / "model.onnx").write_bytes(unary("Relu"))
@@ -586,7 +586,7 @@ def verified(world, content, inputs, outputs):
     shutil.rmtree(case)
 
 
-def test_what_is_not_stored_is_computed_right(world):
+def test_values_that_are_not_stored_are_computed_correctly(world):
     x = tensor("x", FLOAT, [1], [0])
     two = ("tensor", tensor("v", FLOAT, [1], [2]))
     for count in (1 << 10, 1 << 23):  # stored, and broadcast at run time

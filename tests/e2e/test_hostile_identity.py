@@ -120,7 +120,7 @@ def test_a_relay_to_the_real_tracker_is_noticed(world):
     rogue.close()
 
 
-def test_strangers_are_told_one_thing(world):
+def test_unauthenticated_peers_get_one_error(world):
     _, address = world.tracker()
     token = wire.token_of(world)
     told = set()
@@ -147,7 +147,7 @@ def alert(address, name, secret):
     return tuple(lines)
 
 
-def test_a_guesser_of_keys_learns_nothing(world):
+def test_guessing_keys_reveals_nothing(world):
     for name in "board/rpi", "admin/ann", "client/old":
         world.run("key", "new", name, "-o", world.path(name.replace("/", "_")))
     revoked = next(line.split()[1] for line in pathlib.Path(world.path("client_old")).read_text().splitlines() if line.startswith("client/"))
@@ -231,11 +231,11 @@ def flood(world, sources):
     world.kill(tracker)
 
 
-def test_a_crowd_from_one_address_keeps_nobody_out(world):
+def test_many_connections_from_one_address_block_no_known_peer(world):
     flood(world, ["127.0.0.2"])
 
 
-def test_a_crowd_from_many_addresses_keeps_nobody_out(world):
+def test_many_connections_from_many_addresses_block_no_known_peer(world):
     flood(world, [f"127.0.1.{i}" for i in range(1, 101)])
 
 

@@ -180,7 +180,7 @@ def test_an_insecure_tracker_takes_nobody_for_its_user_without_proof(world):
     world.run(*new)
 
 
-def test_what_a_client_says_of_itself_counts_for_nothing(world):
+def test_claims_of_a_client_about_itself_are_ignored(world):
     _, address = begin(world)
     peers = persons(world, address)
     ann = peers["ann"]
@@ -270,7 +270,7 @@ def kept_blobs(state):
         db.close()
 
 
-def test_what_a_client_handed_in_outlives_a_killed_tracker(world):
+def test_uploads_of_a_client_survive_a_killed_tracker(world):
     """Who put a blob is on disk soon: after a kill a client opens its job without handing in again, and nobody else can."""
     state, model = world.folder / "state", b"a model of ann's"
     theirs = spec(model=wire.blob_ref(model)["digest"])
@@ -289,7 +289,7 @@ def test_what_a_client_handed_in_outlives_a_killed_tracker(world):
     assert name == "JOB_STATE", values
 
 
-def test_blobs_that_nobody_used_for_long_go_and_a_row_keeps_its_blob(world):
+def test_unused_blobs_are_removed_and_a_row_keeps_its_blob(world):
     state = world.folder / "state"
     tracker, address = begin(world, "--state", state)
     ann = wire.Peer.secured(address, world.path("ann.key"))
@@ -308,7 +308,7 @@ def test_blobs_that_nobody_used_for_long_go_and_a_row_keeps_its_blob(world):
     assert mine.exists()
 
 
-def test_a_person_has_so_many_bytes_of_blobs_at_once(world):
+def test_the_blobs_of_a_person_are_bounded(world):
     state = world.folder / "state"
     _, address = begin(world, "--state", state, "--person-blobs", 0.0001)  # 107,374 bytes
     ann = wire.Peer.secured(address, world.path("ann.key"))

@@ -90,7 +90,7 @@ def test_a_builder_that_is_killed_costs_one_candidate_at_most(world):
     assert count == str(TRIALS) and int(died) <= 1, (count, died)
 
 
-def test_people_hear_that_no_board_builds_for_a_tuner_without_builders(world):
+def test_a_tuner_without_builders_reports_that_no_board_builds(world):
     if os.environ["KILN_SERVER_BUILD"]:
         raise harness.Skip("this kiln-rpc-server was built with -Dserver_build=enabled")
     _, address = world.tracker()

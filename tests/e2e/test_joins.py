@@ -59,7 +59,7 @@ def kernels_of(world, module):
     return [kernel["op"] for kernel in world.json("run", module, "--bench")[-1]["kernels"]]
 
 
-def test_joins_are_tuned_beside_what_they_stand_for(world):
+def test_merged_kernels_are_tuned_beside_the_separate_ones(world):
     model, db = scores(world), world.path("t.db")
     done = world.json("tune", model, "--db", db, *TUNE)[-1]
     joined = [task for task in done["tasks"] if "matmul" in task["op"] and "softmax" in task["op"]]
@@ -93,7 +93,7 @@ def test_the_faster_side_is_chosen(world):
     expect_right(world, model, module)
 
 
-def test_a_join_may_be_taken_back(world):
+def test_a_merged_kernel_may_be_taken_back(world):
     """Whichever side turns out faster in whole modules: the module has it, and is right."""
     model, db, module = scores(world), world.path("t.db"), world.path("m.kiln")
     world.run("tune", model, "--db", db, *TUNE)
@@ -104,7 +104,7 @@ def test_a_join_may_be_taken_back(world):
     expect_right(world, model, module)
 
 
-def test_without_measurements_nothing_is_joined(world):
+def test_without_measurements_no_kernels_are_merged(world):
     model, db = scores(world), world.path("t.db")
     assert len(plan_of(world, model)["layers"]) == 3
     world.run("tune", model, "--db", db, "--tasks", "softmax", *TUNE)  # all of them but the products alone

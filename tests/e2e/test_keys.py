@@ -132,7 +132,7 @@ def test_a_fleet_with_keys_tunes_and_a_revoked_board_is_cut(world):
     assert [(e["key"], e["message"], e["body"]["id"]) for e in acts] == [("client/client-1/1", "CANCEL", job)], acts
 
 
-def test_the_token_serves_beside_keys_and_strangers_are_told(world):
+def test_the_token_works_beside_keys_and_strangers_get_an_error(world):
     make_key(world, "client/ann")
     _, address = world.tracker()
     assert world.json("fleet", "list", "--tracker", address) == []  # by the token, as ever

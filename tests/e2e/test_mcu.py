@@ -156,15 +156,15 @@ def check_monitor(world, machine):
     until(lambda: answers(line), "the monitor's answer after a reset")  # which loses what comes meanwhile
 
 
-def test_a_cortex_m7_contains_what_it_is_told_to_run(world):
+def test_a_cortex_m7_contains_hostile_candidates(world):
     check_monitor(world, "mps2-an500")
 
 
-def test_a_cortex_m4_contains_what_it_is_told_to_run(world):
+def test_a_cortex_m4_contains_hostile_candidates(world):
     check_monitor(world, "mps2-an386")
 
 
-def test_a_cortex_m55_contains_what_it_is_told_to_run(world):
+def test_a_cortex_m55_contains_hostile_candidates(world):
     check_monitor(world, "mps3-an547")
 
 
@@ -204,7 +204,7 @@ def test_a_cortex_m55_is_a_board_and_multiplies_bytes_in_whole_vectors(world):
     check_board(world, "mps3-an547", "vmlava.s8")
 
 
-def test_a_line_to_nobody_is_refused_by_name(world):
+def test_a_line_without_a_monitor_is_refused_by_name(world):
     _, address = world.tracker()
     refused = lambda says: world.refused("--tracker", address, "--executor", "line", "--state", world.path("state"), name="kiln-rpc-server", says=says)
     refused("KILN_LINE does not name the serial line")

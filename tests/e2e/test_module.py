@@ -26,7 +26,7 @@ def compiled(world, name="d.kiln", *options):
     return module
 
 
-def test_a_module_says_what_it_is(world):
+def test_inspect_describes_a_module(world):
     lines = world.json("inspect", compiled(world), "--steps")
     [module], [x], [y] = ([line for line in lines if line["event"] == event] for event in ("module", "input", "output"))
     metadata = module["metadata"]
@@ -67,7 +67,7 @@ def signature(world, module):
     return line["signature"], line["signer"]
 
 
-def test_a_signed_module_runs_for_those_who_trust_its_signer(world):
+def test_a_signed_module_runs_only_with_a_trusted_signer(world):
     module, names = native(world), pathlib.Path(world.path("signers"))
     assert signature(world, module) == ("none", "")
     world.refused("run", module, "--trust", "0" * 64, says="it has no signature")
@@ -84,7 +84,7 @@ def test_a_signed_module_runs_for_those_who_trust_its_signer(world):
     world.refused("run", module, "--trust", "ann", says="no file and no signer")
 
 
-def test_a_key_of_a_person_signs_in_place_of_ones_own(world):
+def test_a_persons_key_can_sign_instead_of_the_users_own(world):
     module, key = native(world), world.path("ann.key")
     own = sign(world, module)
     size = pathlib.Path(module).stat().st_size
@@ -259,7 +259,7 @@ def test_recurrent_layers_take_every_size(world):
                     assert abs(padded[(t * 3 + b) * hidden + k] - alone[t * hidden + k]) < 1e-5, (steps, b, t)
 
 
-def test_what_begins_with_larger_sizes_is_seen(world):
+def test_a_difference_that_begins_at_larger_sizes_is_found(world):
     """Rows from the fourth on are negated: rows of sizes 2 and 3 are all alike, and so is what is made of them."""
     module, model = world.path("f.kiln"), pathlib.Path(world.path("f.onnx"))
     scalars = [onnx_file.tensor(name, onnx_file.INT64, [], [value]) for name, value in (("zero", 0), ("one", 1), ("four", 4), ("axis", 0))]
@@ -320,7 +320,7 @@ def c_function(world, model, dim):
     return run
 
 
-def test_trials_go_where_calls_are(world):
+def test_trials_are_divided_by_the_shares_of_calls(world):
     model, module, db = batch_model(world, onnx_file.node("MatMul", "x w", "y")), world.path("t.kiln"), world.path("t.db")
     lines = world.json("tune", model, "--dim", "batch=1,4,8", "--weights", "4:30,8:10", "--trials", 8, "--db", db, "--out", module)
     assert [(line["size"], line["trials"]) for line in lines if line["event"] == "size"] == [(1, 0), (4, 6), (8, 2)], lines
@@ -345,7 +345,7 @@ def test_a_stage_is_explained_for_each_size(world):
     world.refused("explain", model, "--dim", "batch=1,2", "--stage", "plan", says="--stage plan is of one size of batch")
 
 
-def test_lists_of_sizes_that_mean_nothing_are_refused(world):
+def test_invalid_lists_of_sizes_are_refused(world):
     model = batch_model(world, onnx_file.node("MatMul", "x w", "y"))
     for dims, says in ((["batch=4,1"], "sizes are 1 or more, grow"), (["batch=1,,4"], "sizes are 1 or more"), (["batch=4..2"], "sizes are 1 or more"),
                        (["batch=1,2", "n=1,2"], "batch has several sizes already"), (["n=1,2"], 'no open dimension "n"')):
@@ -355,7 +355,7 @@ def test_lists_of_sizes_that_mean_nothing_are_refused(world):
     world.refused("compile", model, "--dim", "batch=1,2", "--emit", "loops", says="--emit loops takes one size of batch")
 
 
-def test_what_is_no_whole_module_is_refused(world):
+def test_incomplete_modules_are_refused(world):
     whole = pathlib.Path(compiled(world)).read_bytes()
     path = pathlib.Path(world.path("bad.kiln"))
     world.refused("inspect", path, says="No such file")

@@ -54,7 +54,7 @@ def kiln_is_beyond_reach(env):
         return True
 
 
-def test_files_have_the_mode_that_the_umask_leaves(world):
+def test_files_respect_the_umask(world):
     for umask, of_module, of_text in ((0o027, 0o640, 0o640), (0, 0o644, 0o666)):
         world.json("tune", world.zoo(MATMUL), "--trials", 1, "--db", world.path("t.db"))
         for argv, file, expected in ((["zoo", MATMUL, "-o", "g.onnx"], "g.onnx", of_text),
@@ -86,7 +86,7 @@ def test_an_output_that_cannot_be_written_is_noticed_before_the_work(world):
     world.refused("db", "plot", "--db", db, "-o", gone, says="gone/x")
 
 
-def test_a_device_takes_an_output_and_stays_one(world):
+def test_a_device_file_can_be_an_output(world):
     world.run("compile", DIGITS, "-o", "/dev/null")
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
 
@@ -146,7 +146,7 @@ def test_a_database_that_is_named_must_be_there(world):
     assert tuned() == 1 and tuned("--db", "none") == 0
 
 
-def test_modules_for_machines_that_load_none_are_refused_with_what_to_do(world):
+def test_modules_for_machines_without_a_loader_are_refused_with_the_alternative(world):
     for target in ("cortex-m7",):
         for argv in (["compile", DIGITS, "-o"], ["tune", DIGITS, "--db", world.path("t.db"), "--out"]):
             said = world.refused(*argv, world.path("d.kiln"), "--target", target, says="nothing loads modules").stderr
@@ -163,7 +163,7 @@ def test_passes_that_do_not_exist_are_answered_with_those_that_do(world):
     world.refused("explain", DIGITS, "--stage", "asm", "--after", "fuse", says="graph and loops")
 
 
-def test_what_may_not_be_read_is_said_to_be_forbidden(world):
+def test_unreadable_files_are_permission_errors(world):
     """Not to be missing."""
     user, env, secret = stranger(world)
     if user is not None:
@@ -206,7 +206,7 @@ def test_jobs_know_the_user_without_help_of_the_environment(world):
     assert job["user"] == name, job
 
 
-def test_a_detached_command_of_every_night_runs_every_night(world):
+def test_a_named_detached_job_runs_anew_after_its_end(world):
     """It fails neither while its job runs nor once that has ended; the name means the newest run."""
     tracker, address, board, tuner = world.fleet()
     argv = ["tune", world.zoo(MATMUL), "--tracker", address, "--db", world.path("t.db"), "--detach", "--job", "nightly", "--seconds", 5]
@@ -262,7 +262,7 @@ def test_records_are_listed_with_model_shape_and_time_as_text_csv_and_json(world
     assert world.run("db", "best", "--db", db, "--task", "v2:none").stdout == "no records\n"
 
 
-def test_why_says_the_gain_that_the_summary_said(world):
+def test_why_shows_the_gain_of_the_summary(world):
     """Also where another default was measured after the final of the best."""
     model, db = world.zoo("gemm:48x48x48"), world.path("t.db")
     for seed in range(3):
@@ -273,7 +273,7 @@ def test_why_says_the_gain_that_the_summary_said(world):
         assert f"{task['default_ms'] / task['best_ms']:.2f}x of the default" in text, (text, task)
 
 
-def test_gains_are_promises_until_the_final_and_then_those_of_the_summary(world):
+def test_gains_are_marked_until_the_final_and_then_equal_the_summary(world):
     lines = world.json("tune", world.zoo("gemm:64x64x64"), "--trials", 8, "--db", world.path("t.db"))
     done, states = lines[-1]["tasks"][0], [line["tasks"][0] for line in lines if line["event"] == "progress" and line["tasks"]]
     assert all(not state.get("gain_low") for state in states if state.get("done", 0) < 8), states
@@ -332,7 +332,7 @@ def test_skipped_tests_are_reported_with_their_reason_and_fail_without(world):
                           "skipped: d on_it: no driver: install one"], lines
 
 
-def test_what_killed_commands_left_goes_with_the_next(world):
+def test_leftovers_of_killed_commands_are_removed_by_the_next(world):
     temporary = world.folder / "tmp"
     world.env["KILN_TRACKER"] = world.tracker()[1]
     child = world.start("kiln", "tune", world.zoo("conv:C3"), "--trials", 100000, "--db", world.path("t.db"))
@@ -344,7 +344,7 @@ def test_what_killed_commands_left_goes_with_the_next(world):
     assert not list(temporary.iterdir())
 
 
-def test_a_tracker_that_is_gone_is_said_to_be_and_counted_down(world):
+def test_a_lost_tracker_is_reported_with_a_countdown(world):
     tracker, address = world.tracker()
     world.kill(tracker)
     done = kiln(world, "fleet", "list", "--tracker", address)
@@ -359,7 +359,7 @@ def test_a_tracker_that_is_gone_is_said_to_be_and_counted_down(world):
         pass
 
 
-def test_what_was_seen_of_a_job_stays_when_its_tracker_goes(world):
+def test_figures_of_a_job_stay_when_its_tracker_is_lost(world):
     tracker, address, _, _ = world.fleet()
     model, db = world.zoo("gemm:96x96x96"), world.path("client.db")
     child = world.start("kiln", "tune", model, "--trials", 100000, "--tracker", address, "--db", db)

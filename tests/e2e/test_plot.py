@@ -29,7 +29,7 @@ def words(element):
     return " ".join(element.itertext())
 
 
-def test_page_holds_every_task_and_figure(world):
+def test_the_page_has_every_task_and_figure(world):
     root = plot(world, tuned(world))
     assert [words(h) for h in root.iter(HTML + "h2")] == ["Convergence", "Roofline", "Where the time went"]
     titles = [words(svg.find(SVG + "title")) for svg in root.iter(SVG + "svg")]

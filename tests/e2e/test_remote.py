@@ -43,7 +43,7 @@ def contents(folder):
     return {file.name: file.read_bytes() for file in pathlib.Path(folder).iterdir()}
 
 
-def test_a_module_gives_there_what_it_gives_here(world):
+def test_a_module_gives_the_same_results_on_a_board(world):
     address, child = fleet(world)
     module = compiled(world, "gemm:64x64x64")
     here = world.run("run", module, "--output", world.path("here"))
@@ -90,7 +90,7 @@ def test_a_module_of_several_sizes_runs_there_at_the_size_of_its_inputs(world):
     free_again(world, address)
 
 
-def test_what_is_tuned_on_a_board_is_judged_there_as_a_whole(world):
+def test_modules_tuned_on_a_board_are_compared_there_as_a_whole(world):
     address, _ = fleet(world)
     world.tuner(address)
     model, module, db = world.zoo("dqn"), world.path("m.kiln"), world.path("c.db")
@@ -104,7 +104,7 @@ def test_what_is_tuned_on_a_board_is_judged_there_as_a_whole(world):
     free_again(world, address)
 
 
-def test_without_a_board_the_tuned_module_ships_and_people_are_told(world):
+def test_without_a_board_the_tuned_module_ships_with_a_notice(world):
     _, address = world.tracker()
     model, module, db = world.zoo("dqn"), world.path("m.kiln"), world.path("c.db")
     tune = ["tune", model, "--trials", 0, "--tracker", address, "--db", db, "--out", module]
@@ -128,7 +128,7 @@ def test_the_tracker_of_this_user_needs_no_address(world):
     world.refused("run", "--on", "board", module, says="nowhere")
 
 
-def test_who_asks_for_a_board_that_is_not_there_hears_what_there_is(world):
+def test_a_missing_board_is_an_error_that_lists_the_boards(world):
     address, _ = fleet(world)
     module = compiled(world, "gemm:8x8x8")
     world.refused("run", "--on", "shelf", "--tracker", address, module, says="there are board (1 of 1 in service")
@@ -168,7 +168,7 @@ def runs_for_ever(world, address):
     return run
 
 
-def test_modules_that_mean_harm_have_their_outcome_and_the_board_goes_on(world):
+def test_hostile_modules_get_their_outcome_and_the_board_goes_on(world):
     address, child = fleet(world)
     on = ["run", "--on", "board", "--tracker", address]
     world.refused(*on, hostile(world, "reads_nothing"), says="crash: signal 11")
@@ -180,7 +180,7 @@ def test_modules_that_mean_harm_have_their_outcome_and_the_board_goes_on(world):
     assert child.poll() is None
 
 
-def test_modules_that_look_around_find_nothing(world):
+def test_modules_that_search_the_system_find_nothing(world):
     world.env["DB_PASSWORD"] = "hunter2"  # which the board has in its environment
     address, child = fleet(world)
     on = ["run", "--on", "board", "--tracker", address]
@@ -225,7 +225,7 @@ def test_a_client_that_is_killed_leaves_the_board_free(world):
     world.run("run", "--on", "board", "--tracker", address, hostile(world, "honest"))
 
 
-def test_boards_answer_pings_and_who_does_not_is_named(world):
+def test_boards_answer_pings_and_silent_ones_are_named(world):
     address, first = fleet(world)
     board(world, address, "shelf")
     until(lambda: world.run("fleet", "ping", "--tracker", address, ok=False).returncode == 0, "answers within their time")
@@ -244,7 +244,7 @@ def test_boards_answer_pings_and_who_does_not_is_named(world):
     world.run("fleet", "ping", "shelf", "--tracker", address)
 
 
-def test_the_log_of_a_board_is_read_from_afar(world):
+def test_the_log_of_a_board_is_read_remotely(world):
     address, child = fleet(world)
     lines = world.run("fleet", "log", "board", "--tracker", address).stdout.splitlines()
     assert any("connected to the tracker as board" in line for line in lines), lines

@@ -48,7 +48,7 @@ def contract(world, where):
                           text=True, timeout=harness.DEADLINE_S)
 
 
-def test_a_bucket_keeps_what_every_depot_promises(world):
+def test_a_bucket_passes_the_contract_of_depots(world):
     address = service(world)
     for where in (f"s3:{address}/kiln", f"s3:{address}/kiln/lab/blobs"):
         done = contract(world, where)
@@ -87,7 +87,7 @@ def test_the_next_tracker_has_the_blobs_of_a_bucket(world):
     blob_survives(world, f"s3:{service(world)}/kiln")
 
 
-def test_a_service_that_is_not_there_is_said(world):
+def test_a_missing_service_is_an_error(world):
     world.env.update(AWS_ACCESS_KEY_ID="a", AWS_SECRET_ACCESS_KEY="b")
     done = contract(world, "s3:http://127.0.0.1:1/kiln")
     assert done.returncode != 0 and "UNAVAILABLE" in done.stdout + done.stderr, done.stdout + done.stderr

@@ -113,7 +113,7 @@ COMMANDS = (["fleet", "list"], ["fleet", "show", "x"], ["fleet", "log", "x"], ["
             ["jobs", "list"], ["jobs", "show", "x"], ["jobs", "cancel", "x"])
 
 
-def test_what_a_tracker_says_is_shown_printable(world):
+def test_text_of_a_tracker_is_made_printable(world):
     shown = ""
     for answer in (row_answers, error_answers):
         tracker = Tracker(world, answer)
@@ -153,7 +153,7 @@ def hostile_board(address, token):
     return board
 
 
-def test_what_peers_say_through_a_tracker_is_shown_printable(world):
+def test_text_of_peers_through_a_tracker_is_made_printable(world):
     http = world.folder / "http"
     tracker, address = world.tracker("--http", "0", "--http-port-file", http)
     token = wire.token_of(world)
@@ -205,7 +205,7 @@ def test_what_peers_say_through_a_tracker_is_shown_printable(world):
     client.close()
 
 
-def test_what_a_tuner_says_is_shown_printable(world):
+def test_text_of_a_tuner_is_made_printable(world):
     _, address = world.tracker()
     token = wire.token_of(world)
     tuner = wire.Peer(address)

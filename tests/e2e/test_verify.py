@@ -31,7 +31,7 @@ def fails(world, *what, says):
     assert "0 passed, 1 failed, 0 unsupported" in done.stdout and says in done.stdout, done.stdout
 
 
-def test_truths_are_exact(world):
+def test_booleans_are_exact(world):
     x = [-2, 3, -4, 5]
     less = model([node("Less", "x z", "y")], [port("x", [4])], [port("y", [4], BOOL)], [tensor("z", FLOAT, [1], [0])])
     both = model([node("Less", "x z", "l"), node("Not", "l", "y")], [port("x", [4])], [port("y", [4], BOOL)],

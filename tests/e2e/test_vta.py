@@ -94,7 +94,7 @@ def test_two_machines_share_a_fleet_and_one_dies(world):
     assert rows == [["2", "1"]], rows
 
 
-def test_what_is_no_machine_is_refused(world):
+def test_invalid_machines_are_refused(world):
     text = pathlib.Path(world.path("bad.vta"))
     text.write_text("pynq,bus33\n", encoding="utf-8")
     server = lambda *argv, says: world.refused("--tracker", "127.0.0.1:1", "--executor", *argv, says=says, name="kiln-rpc-server")

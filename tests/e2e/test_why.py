@@ -65,14 +65,14 @@ def test_phases_of_equally_many_taps_are_tried_and_checked(world):
     assert not world.sql("t.db", "SELECT algorithm, detail FROM record WHERE outcome = 'wrong_result'")
 
 
-def test_what_is_not_known_is_said(world):
+def test_unknown_figures_are_reported_as_unknown(world):
     model, db = tuned(world)
     world.refused("explain", model, "--why", "7", "--db", db, says="tasks 0 to 0")
     world.refused("explain", world.zoo("gemm:8x8x8"), "--why", "0", "--db", db, says="tune it first")
     world.refused("explain", model, "--why", "0", "--db", world.path("none.db"), says="none.db")
 
 
-def test_few_trials_teach_nothing(world):
+def test_few_trials_train_no_model(world):
     model, db = world.zoo("gemm:16x16x16"), world.path("t.db")
     world.json("tune", model, "--trials", 1, "--db", db)
     text = world.run("explain", model, "--why", "0", "--db", db).stdout

@@ -53,7 +53,7 @@ def test_the_page_is_read_whole(world):
     assert wire.values_of(wire.RECORDS["label"], wire.body_of(wire.RECORDS["label"], text)) == text
 
 
-def test_a_peer_of_another_make_comes_with_a_key(world):
+def test_an_independent_peer_connects_with_a_key(world):
     key = world.path("ann.key")
     world.run("key", "new", "client/ann", "-o", key)
     _, address = world.tracker()
@@ -69,7 +69,7 @@ def test_a_peer_of_another_make_comes_with_a_key(world):
     eve.close()
 
 
-def test_every_message_breaks_off_in_its_middle(world):
+def test_every_message_is_cut_in_its_middle(world):
     tracker, address = world.tracker()
     watch = connect(world, address, "admin", "watch")
     before, count = memory_kb(tracker), 0
@@ -88,7 +88,7 @@ def test_every_message_breaks_off_in_its_middle(world):
     assert not world.json("jobs", "list", "--tracker", address), "half a message opened a job"
 
 
-def test_peers_that_do_not_read_what_they_asked_for(world):
+def test_peers_that_do_not_read_their_answers(world):
     """Each asks until the tracker hangs up or the sockets' buffers are full, having read half a header."""
     tracker, address = world.tracker()
     watch = connect(world, address, "admin", "watch")

@@ -8,8 +8,8 @@ static const char head[] =
     "# Accelerators of the VTA class\n\n"
     "Written from `base/vta_config.def`, `base/vta_features.def`, `base/vta_presets.def`, "
     "`vta/isa.def` and `vta/faults.def` by `tests/unit/vta/test_docs.c`; do not edit.\n\n"
-    "What instructions do stands in `vta/core.h`, how long they take in `vta/csim.h`, programs as "
-    "bytes and text in `vta/program.h`, what is checked of them in `vta/check.h`.\n\n"
+    "`vta/core.h` defines the effect of instructions, `vta/csim.h` their time, `vta/program.h` "
+    "programs as bytes and text, `vta/check.h` the checks of programs.\n\n"
     "    kiln vta info pynq                        # what a machine has\n"
     "    kiln vta asm p.txt -o p.vta               # from text to a program\n"
     "    kiln vta check p.vta && kiln vta run p.vta\n"
@@ -22,9 +22,9 @@ static const char head[] =
 
 static void print_config(kiln_strbuf *out) {
     kiln_strbuf_text(out, "## The machine\n\n"
-                          "A target is `vta:CONFIG`. The first six keys stand in two parts, "
-                          "`b1i16o16` and `i8w8a32`; the parts come in any order, and a preset may "
-                          "stand first, whose parts the others replace.\n");
+                          "A target is `vta:CONFIG`. The first six keys form two parts, "
+                          "`b1i16o16` and `i8w8a32`. The parts come in any order. A preset may "
+                          "come first; the other parts replace its own.\n");
     const char *forms[] = {"a power of two", "a number"};
     enum { POWER, ANY };
 #define GROUP(name) \
@@ -54,10 +54,10 @@ static void print_instructions(kiln_strbuf *out) {
 #define ALU_OP(NAME, number, name, FEATURE, doc) \
     kiln_strbuf_printf(out, "| %d | `%s` | %s |\n", number, name, doc);
 #include "vta/isa.def"
-    kiln_strbuf_text(out, "\nAn instruction has two words of 64 bits, little endian. Fields stand "
-                          "in this order from the lowest bit of their word on, as far as the "
-                          "instruction has them (COMMON: all; MEMORY: load and store; LOOPS: gemm "
-                          "and alu); widths are those of `pynq`.\n\n"
+    kiln_strbuf_text(out, "\nAn instruction has two words of 64 bits, little endian. Its fields "
+                          "are in this order, from the lowest bit of their word on; each "
+                          "instruction has those of its forms (COMMON: all; MEMORY: load and "
+                          "store; LOOPS: gemm and alu). Widths are those of `pynq`.\n\n"
                           "| field | of | word | bits | |\n|---|---|---|---|---|\n");
     kiln_vta_config pynq = {0};
     expect_ok(kiln_vta_config_parse(KILN_STR("pynq"), &pynq));

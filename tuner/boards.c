@@ -5,7 +5,7 @@
 #include "base/reading.h"
 #include "tuner/state.h"
 
-/* A trial is over in a fraction of these deadlines; they bound what a bad one can cost. */
+/* Most trials end in a fraction of these deadlines, which bound the cost of a bad one. */
 static const kiln_search_measure measures = {.policy = {.samples_min = 5,
                                                         .samples_max = 20,
                                                         .interval = 0.01,
@@ -18,8 +18,8 @@ static const kiln_search_measure measures = {.policy = {.samples_min = 5,
                                                               .run = 10000,
                                                               .check = 10000}};
 
-/* Under an emulator a kernel takes some hundred times as long, and how long says little: few
- * samples are enough, and nothing that is right is given up. */
+/* An emulator takes about a hundred times as long, and its times say little: few samples are
+ * enough, and deadlines are long so that no correct candidate is given up. */
 static const kiln_search_measure emulated_measures = {.policy = {.samples_min = 2,
                                                                  .samples_max = 5,
                                                                  .interval = 0.05,
@@ -57,8 +57,8 @@ static bool has_room_on(const kiln_tuner_job *job, const char *node) {
     return false;
 }
 
-/* The board that a task which has trials left is measured on, where no lease of it is left: there
- * the task should go on. NULL: none. */
+/* The board that measures a task with trials left, if no lease of it has room: the task should go
+ * on there. NULL: none. */
 static const char *missing_home(const kiln_tuner_job *job) {
     for (uint32_t i = 0; i < job->trial.count; i++) {
         const kiln_tuner_trial *trial = job->trial.data[i];
@@ -81,7 +81,7 @@ static void ask(kiln_tuner_job *job, kiln_tuner_lease *lease) {
                       .ttl_ms = KILN_TUNER_LEASE_TTL_MS,
                       .board = kiln_str_from(missing_home(job))},
     };
-    if (own->builders == 0) { /* others would wait for ever */
+    if (own->builders == 0) { /* on other boards trials would wait for ever */
         message.lease_req.labels.item = &builds;
         message.lease_req.labels.count = 1;
     }
@@ -89,7 +89,7 @@ static void ask(kiln_tuner_job *job, kiln_tuner_lease *lease) {
     lease->ask_ns = job->tuner->effects.now_ns + KILN_TUNER_RESEND_NS;
 }
 
-/* Boards that could be kept busy with the trials that have no result yet. */
+/* Number of boards that the trials without a result can keep busy. */
 static uint32_t wanted(const kiln_tuner_job *job) {
     uint32_t open = 0;
     for (uint32_t i = 0; i < job->trial.count; i++)
@@ -99,7 +99,7 @@ static uint32_t wanted(const kiln_tuner_job *job) {
     return KILN_MIN(boards, KILN_TUNER_LEASES_MAX);
 }
 
-/* Whether a board that is idle would not be missed. */
+/* Whether the job has more boards than it can keep busy. */
 static bool is_surplus(const kiln_tuner_job *job) { return job->lease.count > wanted(job); }
 
 static void ask_for_boards(kiln_tuner_job *job) {
@@ -149,7 +149,7 @@ void kiln_tuner_on_grant(kiln_tuner *t, const kiln_message *message) {
         kiln_tuner_send(t, &back);
         return;
     }
-    if (lease->lease) { /* the same grant, repeated; for fewer trials when its board shall rest */
+    if (lease->lease) { /* the same grant again, perhaps for fewer trials */
         lease->grant.trials = KILN_MIN(lease->grant.trials, message->lease_grant.trials);
         return;
     }
@@ -201,7 +201,8 @@ static bool holds_board(const kiln_tuner_job *job, const char *node) {
     return false;
 }
 
-/* How far a trial is from the board: 0 its task is measured there; 1 nowhere; 2 on another one. */
+/* How well the trial fits the board: 0: its task is measured there; 1: its task has no board yet;
+ * 2: its task is measured on another board. */
 static uint32_t distance(const kiln_tuner_job *job, const kiln_tuner_lease *lease,
                          const kiln_tuner_trial *trial) {
     const char *home = job->task[trial->task].home;
@@ -214,7 +215,7 @@ static bool is_ready(const kiln_tuner_job *job, const kiln_tuner_trial *trial) {
     return trial->state == KILN_TRIAL_READY;
 }
 
-/* Of the trials that may go the nearest, oldest first; NULL. */
+/* The nearest of the trials that may go, the oldest of equals; NULL: none. */
 static kiln_tuner_trial *nearest(kiln_tuner_job *job, const kiln_tuner_lease *lease,
                                  bool (*may_go)(const kiln_tuner_job *, const kiln_tuner_trial *)) {
     kiln_tuner_trial *best = NULL;
@@ -230,8 +231,8 @@ static kiln_tuner_trial *nearest(kiln_tuner_job *job, const kiln_tuner_lease *le
     return best;
 }
 
-/* The trial for an idle place on the lease's board: times of one task are best compared when one
- * board took them, but no board waits while there is work. */
+/* The trial for a free place on the lease's board. One board should measure all trials of a task,
+ * so that their times compare well; but no board waits while there is work. */
 static kiln_tuner_trial *next_trial(kiln_tuner_job *job, const kiln_tuner_lease *lease,
                                     uint32_t held) {
     kiln_tuner_trial *trial = nearest(job, lease, is_ready);
@@ -245,7 +246,7 @@ static void settle(kiln_tuner_job *job, const kiln_tuner_lease *lease, uint32_t 
         kiln_tuner_task_set_home(&job->task[task], kiln_str_dup(&job->arena, lease->grant.board));
 }
 
-static void keep_busy(kiln_tuner_job *job, kiln_tuner_lease *lease) {
+static void send_trials(kiln_tuner_job *job, kiln_tuner_lease *lease) {
     kiln_tuner *t = job->tuner;
     for (uint32_t held = in_flight(job, lease);
          lease->sent < lease->grant.trials && held < KILN_TUNER_BOARD_DEPTH; held++) {
@@ -258,7 +259,7 @@ static void keep_busy(kiln_tuner_job *job, kiln_tuner_lease *lease) {
     }
 }
 
-/* The lease is gone: its trials go back, at most so often. */
+/* The lease is gone: its trials are sent again, a limited number of times. */
 static void take_back_trials(kiln_tuner_job *job, uint64_t number, bool board_lost) {
     for (uint32_t i = job->trial.count; i-- > 0;) { /* a final that fails is gone */
         kiln_tuner_trial *trial = job->trial.data[i];
@@ -276,7 +277,7 @@ static void take_back_trials(kiln_tuner_job *job, uint64_t number, bool board_lo
     }
 }
 
-/* A sent trial that nothing is heard of for minutes: the board is taken for stuck. */
+/* Whether a trial that was sent is silent for minutes: its board probably hangs. */
 static bool is_silent(const kiln_tuner_job *job, const kiln_tuner_lease *lease) {
     for (uint32_t i = 0; i < job->trial.count; i++) {
         const kiln_tuner_trial *trial = job->trial.data[i];
@@ -286,9 +287,9 @@ static bool is_silent(const kiln_tuner_job *job, const kiln_tuner_lease *lease) 
     return false;
 }
 
-static void look_after(kiln_tuner_job *job, kiln_tuner_lease *lease) {
+static void tend(kiln_tuner_job *job, kiln_tuner_lease *lease) {
     kiln_tuner *t = job->tuner;
-    keep_busy(job, lease);
+    send_trials(job, lease);
     if (is_silent(job, lease)) {
         uint64_t number = lease->lease;
         kiln_tuner_lease_release(job, lease);
@@ -313,11 +314,11 @@ static void look_after(kiln_tuner_job *job, kiln_tuner_lease *lease) {
 void kiln_tuner_leases_advance(kiln_tuner_job *job) {
     if (!kiln_tuner_is_linked(job->tuner)) return;
     for (uint32_t i = job->lease.count; i-- > 0;)
-        if (job->lease.data[i]->lease) look_after(job, job->lease.data[i]);
+        if (job->lease.data[i]->lease) tend(job, job->lease.data[i]);
     ask_for_boards(job);
 }
 
-/* Says everything again that the connection, or a tracker that restarted, may have lost. */
+/* Repeats all messages that the connection, or a tracker that restarted, may have lost. */
 void kiln_tuner_leases_reconnected(kiln_tuner_job *job) {
     kiln_tuner *t = job->tuner;
     for (uint32_t i = 0; i < job->lease.count; i++) {
@@ -423,7 +424,7 @@ static void record(kiln_tuner_job *job, kiln_tuner_trial *trial,
     action->grant = grant;
 }
 
-/* Nothing was measured, or nothing that can be trusted, and the candidate is not to blame. */
+/* Whether there is no trustworthy measurement, through no fault of the candidate. */
 static bool is_to_be_repeated(const kiln_tuner_job *job, const kiln_tuner_trial *trial,
                               const kiln_msg_trial_result *result) {
     bool disturbed = trial->index == KILN_TUNER_FINAL
@@ -440,7 +441,7 @@ static bool has_time(uint32_t outcome, const kiln_u64s *samples_ns) {
     return ok;
 }
 
-/* The rest the database refuses, and who lets a board say it loses the whole job. */
+/* The database refuses other figures, and a refused record would end the whole job. */
 static bool is_credible(const kiln_msg_trial_result *result) {
     bool ok = has_time(result->outcome, &result->samples_ns) && result->drift >= 0 &&
               result->drift_memory >= 0 && result->peak_flops >= 0;
@@ -475,7 +476,7 @@ static void take_result(kiln_tuner *t, const kiln_msg_trial_result *result) {
     kiln_tuner_job *job = NULL, *owner = NULL;
     kiln_tuner_trial *trial = find_trial(t, result->trial, &job);
     const kiln_tuner_lease *lease = find_lease(t, result->lease, &owner);
-    if (!lease) return; /* not ours any more: the fence */
+    if (!lease) return; /* a stale lease: the fence */
     if (!trial || trial->state == KILN_TRIAL_RECORDED) {
         kiln_tuner_acknowledge(
             t, result->trial, result->attempt,
@@ -489,7 +490,7 @@ static void take_result(kiln_tuner *t, const kiln_msg_trial_result *result) {
     if (is_to_be_repeated(job, trial, result)) {
         kiln_tuner_acknowledge(t, result->trial, result->attempt, result->lease);
         kiln_tuner_trial_repeat(trial);
-        /* Perhaps its blobs are missing. */
+        /* Its blobs may be missing at the tracker. */
         if (result->outcome == KILN_OUTCOME_INFRA)
             kiln_tuner_trial_reupload(job, trial);
         else

@@ -8,7 +8,7 @@
     UINT64_C(1000000000) /* a lease without work is given back after this \
                           */
 #define KILN_TUNER_SILENCE_NS \
-    UINT64_C(300000000000)        /* a sent trial without news: its lease is given up */
+    UINT64_C(300000000000) /* after this time without news of a trial its lease is given back */
 #define KILN_TUNER_LOSSES_MAX 10u /* lost leases of all kinds, started or not */
 
 /* Asks for boards, sends trials, gives boards back. */

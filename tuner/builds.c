@@ -10,7 +10,7 @@
 
 /* ---- REFERENCE ------------------------------------------------------------------------------- */
 
-static void keep_reference(kiln_shell_errand *e) {
+static void keep_reference(kiln_shell_io *e) {
     kiln_blob_store *store = e->job->shell->store;
     e->status = kiln_blob_store_put(store, kiln_strbuf_view(&e->bytes), &e->digest);
     if (!e->status)
@@ -31,7 +31,7 @@ static void post_reference(kiln_shell_job *job, uint32_t index, kiln_status st,
     kiln_status_free(st);
 }
 
-static void on_reference_kept(kiln_shell_errand *e) {
+static void on_reference_kept(kiln_shell_io *e) {
     kiln_tuner_event event = {0};
     event.artefact = (kiln_msg_blob_ref){e->digest, e->bytes.size};
     event.program = (kiln_msg_blob_ref){e->other_digest, e->job->task[e->task].text.size};
@@ -49,9 +49,9 @@ static void on_reference(void *context, const kiln_work_reply *reply, kiln_outco
         post_reference(job, t.task, st, (kiln_tuner_event){0});
         return;
     }
-    const kiln_shell_errand errand = {
+    const kiln_shell_io io = {
         .job = job, .task = t.task, .run = keep_reference, .done = on_reference_kept};
-    kiln_shell_send_bytes(errand, reply->bytes, "a reference");
+    kiln_shell_io_submit_bytes(io, reply->bytes, "a reference");
 }
 
 void kiln_shell_reference(kiln_shell *shell, const kiln_tuner_action *action) {
@@ -83,7 +83,7 @@ static void trace_build(const kiln_shell_job *job, uint32_t task, uint32_t index
     kiln_strbuf_deinit(&id);
 }
 
-static void on_artefact_kept(kiln_shell_errand *e) {
+static void on_artefact_kept(kiln_shell_io *e) {
     kiln_shell_job *job = e->job;
     kiln_candidate *candidate = kiln_shell_find_candidate(job, e->task, e->index);
     if (!candidate) return;
@@ -148,12 +148,12 @@ static void on_built(void *context, const kiln_work_reply *reply, kiln_outcome o
                           .layout_out = kiln_str_copy(arena, reply->layout_out),
                           .build_ns = reply->elapsed_ns,
                           .assembled = reply->assembled};
-    const kiln_shell_errand errand = {.job = job,
-                                      .task = t.task,
-                                      .index = t.index,
-                                      .run = kiln_shell_keep_artefact,
-                                      .done = on_artefact_kept};
-    kiln_shell_send_bytes(errand, reply->bytes, "an artefact");
+    const kiln_shell_io io = {.job = job,
+                              .task = t.task,
+                              .index = t.index,
+                              .run = kiln_shell_keep_artefact,
+                              .done = on_artefact_kept};
+    kiln_shell_io_submit_bytes(io, reply->bytes, "an artefact");
 }
 
 void kiln_shell_build(kiln_shell *shell, const kiln_tuner_action *action) {

@@ -1,7 +1,7 @@
-/* Claims on jobs, where tuners share a database. The tracker hands each job to one tuner; but one
- * that it lost sight of may still be storing what it has. The next one waits for the end of its
- * claim before it reads what is stored, so that nothing is measured twice; who does not hear from
- * the tracker lets its claims run out; and who finds that another has one stops within a beat. */
+/* Claims on jobs, where tuners share a database. The tracker gives each job to one tuner, but a
+ * tuner that it lost may still be storing results. The next one waits for the end of its claim
+ * before it reads what is stored, so that nothing is measured twice. A tuner without a tracker does
+ * not renew its claims; a tuner that finds another one's claim stops within a heartbeat. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "tuner/shell.h"
@@ -9,13 +9,13 @@
 #define ASK_NS (UINT64_C(250) * KILN_NS_PER_MS) /* between two looks at a claim of another */
 #define RENEW_NS KILN_LINK_HEARTBEAT_NS
 
-static void ask(kiln_shell_errand *e) {
+static void ask(kiln_shell_io *e) {
     const kiln_shell *shell = e->job->shell;
     e->status = kiln_db_claim(shell->db, kiln_str_from(e->job->identity),
                               kiln_str_from(shell->node), &e->yes);
 }
 
-static void on_answer(kiln_shell_errand *e) {
+static void on_answer(kiln_shell_io *e) {
     kiln_shell_job *job = e->job;
     const bool had = job->claim.held;
     job->claim.asked = false;
@@ -38,8 +38,8 @@ static void on_answer(kiln_shell_errand *e) {
 static void claim(kiln_shell_job *job) {
     if (job->claim.asked) return;
     job->claim.asked = true;
-    const kiln_shell_errand errand = {.job = job, .run = ask, .done = on_answer};
-    kiln_shell_send_out(&errand, "a claim");
+    const kiln_shell_io io = {.job = job, .run = ask, .done = on_answer};
+    kiln_shell_io_submit(&io, "a claim");
 }
 
 void kiln_shell_claim_all(void *context) {
@@ -59,7 +59,7 @@ void kiln_shell_claim_begin(kiln_shell_job *job) {
     kiln_shell_claim_all(job->shell);
 }
 
-static void give_up(kiln_shell_errand *e) {
+static void give_up(kiln_shell_io *e) {
     const kiln_shell *shell = e->job->shell;
     kiln_status st =
         kiln_db_unclaim(shell->db, kiln_str_from(e->job->identity), kiln_str_from(shell->node));
@@ -69,6 +69,6 @@ static void give_up(kiln_shell_errand *e) {
 void kiln_shell_unclaim(kiln_shell_job *job) {
     if (!job->claim.held) return;
     job->claim.held = false;
-    const kiln_shell_errand errand = {.job = job, .run = give_up};
-    kiln_shell_send_out(&errand, "the end of a claim");
+    const kiln_shell_io io = {.job = job, .run = give_up};
+    kiln_shell_io_submit(&io, "the end of a claim");
 }

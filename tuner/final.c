@@ -1,12 +1,13 @@
-/* Who stands in a task's final: GATHER. Of all its records, whichever job measured them, the
- * default schedule and in a judgement within the search: those that won one before, and the fastest
- * of the others; in the final at the end: the fastest, and the fastest of other pairs of layouts.
- * Nobody, where a judgement of this job holds: its winner is faster than all that stood in none
- * look alone. What is not in our blob store any more is built again. */
+/* The candidates of a task's final: GATHER. They are chosen among all records of the task, of any
+ * job: the default schedule first. A judgement during the search takes earlier winners and the
+ * fastest of the others; the final at the end takes the fastest, and the fastest of other pairs of
+ * layouts. It takes none when a judgement of this job still holds: its winner is faster than all
+ * candidates that were in no final. Artefacts that are not in our blob store any more are built
+ * again. */
 #include "base/log.h"
 #include "tuner/shell.h"
 
-static bool stands(const kiln_shell_task *task, kiln_str trace_hash) {
+static bool is_finalist(const kiln_shell_task *task, kiln_str trace_hash) {
     for (uint32_t i = 0; i < task->final.count; i++)
         if (kiln_str_equal(task->final.finalist[i].row.trace_hash, trace_hash)) return true;
     return false;
@@ -19,7 +20,7 @@ static void add_finalist(kiln_shell_job *job, kiln_shell_task *task, const kiln_
     task->final.finalist[task->final.count++] = (kiln_finalist){.row = *copy};
 }
 
-static bool pair_stands(const kiln_shell_task *task, const kiln_db_record *row) {
+static bool pair_is_finalist(const kiln_shell_task *task, const kiln_db_record *row) {
     for (uint32_t i = 0; i < task->final.count; i++)
         if (kiln_str_equal(task->final.finalist[i].row.layout_in, row->layout_in) &&
             kiln_str_equal(task->final.finalist[i].row.layout_out, row->layout_out))
@@ -29,18 +30,18 @@ static bool pair_stands(const kiln_shell_task *task, const kiln_db_record *row) 
 
 typedef enum choice {
     OF_ALL,
-    OF_PAIRS,  /* of pairs of layouts that do not stand yet */
+    OF_PAIRS,  /* of pairs of layouts that are not among the candidates */
     OF_JUDGED, /* in some final */
     OF_ALONE,  /* measured so only */
 } choice;
 
 static bool is_eligible(const kiln_shell_task *task, const kiln_db_record *row, choice of) {
-    if (stands(task, row->trace_hash)) return false;
-    return of == OF_ALL || (of == OF_PAIRS && !pair_stands(task, row)) ||
+    if (is_finalist(task, row->trace_hash)) return false;
+    return of == OF_ALL || (of == OF_PAIRS && !pair_is_finalist(task, row)) ||
            (of == OF_JUDGED && row->final) || (of == OF_ALONE && !row->final);
 }
 
-/* The fastest of these that do not stand yet; NULL: none. */
+/* The fastest record that is not a candidate yet; NULL: none. */
 static const kiln_db_record *fastest(const kiln_shell_task *task, const kiln_db_record *row,
                                      uint32_t count, choice of) {
     const kiln_db_record *best = NULL;
@@ -72,7 +73,7 @@ static bool pair_is_judged(const kiln_shell_job *job, const kiln_db_record *row,
     return false;
 }
 
-/* Of the best that this job judged; 0: none. */
+/* Time of the best that this job judged; 0: none. */
 static double judged_best_ns(const kiln_shell_job *job, const kiln_db_record *row, uint32_t count) {
     double judged_ns = 0;
     for (uint32_t i = 0; i < count; i++)
@@ -81,7 +82,8 @@ static double judged_best_ns(const kiln_shell_job *job, const kiln_db_record *ro
     return judged_ns;
 }
 
-/* Whether what this job judged holds: nobody else looks faster, or is the best of other layouts. */
+/* Whether this job's judgement still holds: no other record is faster, or is the best of other
+ * layouts. */
 static bool judgement_holds(const kiln_shell_job *job, const kiln_db_record *row, uint32_t count) {
     const double judged_ns = judged_best_ns(job, row, count);
     for (uint32_t i = 0; i < count; i++) {
@@ -137,7 +139,7 @@ static kiln_status find_finalists(kiln_shell_job *job, kiln_shell_task *task) {
     return st;
 }
 
-/* All are there, or one cannot be had: then there is no final. */
+/* When an artefact is missing there is no final. */
 static void post_gathered(kiln_shell_job *job, uint32_t index) {
     kiln_shell_task *task = &job->task[index];
     kiln_tuner_event event = {.kind = KILN_TUNER_GATHERED,
@@ -158,12 +160,12 @@ static void part_done(kiln_shell_job *job, uint32_t index) {
     if (--job->task[index].final.waiting == 0) post_gathered(job, index);
 }
 
-/* Without an artefact there is no final, and the search's times stand. */
+/* Without an artefact there is no final, and the times of the search count. */
 static void warn(const kiln_shell_task *task, const char *text) {
     kiln_log(KILN_LOG_WARN, "a finalist of %.*s: %s", KILN_STR_ARG(task->op), text);
 }
 
-static void on_kept(kiln_shell_errand *e) {
+static void on_kept(kiln_shell_io *e) {
     kiln_shell_task *task = &e->job->task[e->task];
     if (e->status)
         warn(task, kiln_status_text(e->status));
@@ -183,15 +185,15 @@ static void on_built(void *context, const kiln_work_reply *reply, kiln_outcome o
         part_done(job, t.task);
         return;
     }
-    const kiln_shell_errand errand = {.job = job,
-                                      .task = t.task,
-                                      .place = t.index,
-                                      .run = kiln_shell_keep_artefact,
-                                      .done = on_kept};
-    kiln_shell_send_bytes(errand, reply->bytes, "the artefact of a finalist");
+    const kiln_shell_io io = {.job = job,
+                              .task = t.task,
+                              .place = t.index,
+                              .run = kiln_shell_keep_artefact,
+                              .done = on_kept};
+    kiln_shell_io_submit_bytes(io, reply->bytes, "the artefact of a finalist");
 }
 
-/* Its artefact from our store, where it mostly still is. */
+/* The store has most artefacts still. */
 static void find_artefact(kiln_shell_job *job, kiln_finalist *finalist) {
     kiln_digest digest;
     kiln_str bytes = {0};
@@ -205,7 +207,7 @@ static void find_artefact(kiln_shell_job *job, kiln_finalist *finalist) {
     kiln_arena_deinit(&scratch);
 }
 
-static void gather(kiln_shell_errand *e) {
+static void gather(kiln_shell_io *e) {
     kiln_shell_task *task = &e->job->task[e->task];
     task->final.early = e->early;
     e->status = find_finalists(e->job, task);
@@ -213,7 +215,7 @@ static void gather(kiln_shell_errand *e) {
         find_artefact(e->job, &task->final.finalist[i]);
 }
 
-static void on_gathered(kiln_shell_errand *e) {
+static void on_gathered(kiln_shell_io *e) {
     kiln_shell_task *task = &e->job->task[e->task];
     if (e->status)
         kiln_log(KILN_LOG_WARN, "finalists of %.*s: %s", KILN_STR_ARG(task->op),
@@ -229,10 +231,10 @@ static void on_gathered(kiln_shell_errand *e) {
 
 void kiln_shell_gather(kiln_shell *shell, const kiln_tuner_action *action) {
     kiln_shell_job *job = kiln_shell_find_job(shell, action->job);
-    const kiln_shell_errand errand = {.job = job,
-                                      .task = action->task,
-                                      .early = action->early,
-                                      .run = gather,
-                                      .done = on_gathered};
-    if (job) kiln_shell_send_out(&errand, "GATHERED");
+    const kiln_shell_io io = {.job = job,
+                              .task = action->task,
+                              .early = action->early,
+                              .run = gather,
+                              .done = on_gathered};
+    if (job) kiln_shell_io_submit(&io, "GATHERED");
 }

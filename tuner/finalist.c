@@ -35,7 +35,7 @@ kiln_tuner_standing kiln_tuner_standing_beside(const kiln_msg_trial_result *resu
     kiln_tuner_standing none = {0};
     if (count == 0 || times_of(result, other, base) != count) return none;
     if (place == other) return (kiln_tuner_standing){time_of(own, count), 1};
-    /* Pair by pair: what slows the machine down for longer than a round slows both. */
+    /* Pair by pair: a disturbance that lasts longer than a round slows both. */
     for (uint32_t i = 0; i < count; i++) gain[i] = own[i] > 0 ? base[i] / own[i] : 0;
     return (kiln_tuner_standing){time_of(own, count), kiln_reading_gain_low(gain, count)};
 }
@@ -59,7 +59,8 @@ uint32_t kiln_tuner_winner(const kiln_msg_trial_result *result) {
 
 /* ---- What is known to be best ---- */
 
-/* Whether somebody who stood in no final looks faster than the judged best by more than `step`. */
+/* Whether a candidate that was in no final looks faster than the judged best by more than `step`.
+ */
 static bool is_challenged(const kiln_tuner_finals *final, double step) {
     return final->judged_ns > 0 && final->alone_ns > 0 &&
            final->alone_ns < final->judged_ns * (1 - step);
@@ -69,7 +70,7 @@ static bool is_settled(const kiln_tuner_job_task *task) {
     return task->final.judged_ns > 0 && !is_challenged(&task->final, 0);
 }
 
-/* A judged gain stays what is told until somebody looks clearly faster. */
+/* The judged gain is reported until another candidate looks clearly faster. */
 static void tell_best(kiln_tuner_job_task *task) {
     kiln_tuner_finals *final = &task->final;
     const bool judged = final->judged_ns > 0 && !is_challenged(final, KILN_TUNER_CLEAR_STEP);
@@ -92,7 +93,7 @@ void kiln_tuner_best_take(kiln_tuner_job_task *task, double median_ns) {
 
 /* ---- Finals of a job ---- */
 
-/* With fifteen pairs three odd ones do not move the interval across the median. */
+/* With fifteen pairs, three outliers do not move the interval across the median. */
 const kiln_msg_policy kiln_tuner_final_policy = {.samples_min = 15,
                                                  .samples_max = 40,
                                                  .interval = 0.005,
@@ -103,14 +104,16 @@ const kiln_msg_policy kiln_tuner_judge_policy = {.samples_min = 15,
                                                  .interval = 0.005,
                                                  .sample_ns = 1000000,
                                                  .total_ns = 75000000};
-#define KERNEL_NS 20e6   /* of a finalist beside its runs: brought, loaded, its output compared */
-#define DISTURBED 1.06   /* identical artefacts differ by less on a quiet machine: ./dev bench aa */
+#define KERNEL_NS                                                                                 \
+    20e6               /* of a finalist beside its runs: transfer, load, comparison of its output \
+                        */
+#define DISTURBED 1.06 /* identical artefacts differ by less on a quiet machine: ./dev bench aa */
 #define CHECKED_RUNS 4.0 /* before the first sample and after the last */
 
 static bool was_measured(const kiln_tuner_job_task *task) { return task->done > task->failed; }
 
-/* Of a board, for each that stands: it is brought, warmed up, checked and sampled, each sample
- * behind an untimed run. */
+/* Time on the board for one finalist: transfer, warm-up, check and samples, each sample after an
+ * untimed run. */
 static double kernel_cost_ns(const kiln_tuner_job_task *task, const kiln_msg_policy *policy) {
     double sample_ns = KILN_MAX((double)policy->sample_ns, task->final.best_ns);
     double samples_ns = KILN_MIN(policy->samples_max * sample_ns, (double)policy->total_ns);
@@ -119,7 +122,7 @@ static double kernel_cost_ns(const kiln_tuner_job_task *task, const kiln_msg_pol
     return samples_ns + untimed_ns + CHECKED_RUNS * task->final.best_ns + KERNEL_NS;
 }
 
-/* Of the final at a task's end. */
+/* Expected time of the final at the end of the task. */
 static double cost_ns(const kiln_tuner_job_task *task) {
     if (is_settled(task)) return 0;
     return (1 + KILN_TUNER_FINALISTS_FASTEST) * kernel_cost_ns(task, &kiln_tuner_final_policy);
@@ -131,7 +134,8 @@ static uint32_t count_boards(const kiln_tuner_job *job) {
     return KILN_MAX(count, 1u);
 }
 
-/* Of all finals at the end in that state, on the boards that are there. */
+/* Expected time of all final measurements of tasks in that state, on the boards that the job has.
+ */
 static double costs_ns(const kiln_tuner_job *job, kiln_tuner_final_state state) {
     double sum = 0;
     for (uint32_t i = 0; i < job->task_count; i++)
@@ -140,7 +144,7 @@ static double costs_ns(const kiln_tuner_job *job, kiln_tuner_final_state state) 
     return sum / count_boards(job);
 }
 
-/* Of all that are yet to begin. */
+/* Expected time of all finals that have not begun. */
 static double rest_costs_ns(const kiln_tuner_job *job) {
     return costs_ns(job, KILN_TUNER_FINAL_NONE) + costs_ns(job, KILN_TUNER_FINAL_EARLY);
 }
@@ -150,13 +154,13 @@ uint64_t kiln_tuner_finals_reserve_ns(const kiln_tuner_job *job) {
     return (uint64_t)KILN_MIN(rest_costs_ns(job), share);
 }
 
-/* What the network is faster by, should the task's final confirm its best. */
+/* Time saved per inference if the task's final confirms its best. */
 static double promise_ns(const kiln_tuner_job_task *task) {
     return KILN_MAX(task->given.weight, 1u) *
            KILN_MAX(task->given.default_ns - task->final.best_ns, 0);
 }
 
-/* The one to begin next, which has time; NULL: none. */
+/* The task whose final begins next, if there is time for it; NULL: none. */
 static kiln_tuner_job_task *next_final(const kiln_tuner_job *job) {
     uint64_t end_ns = kiln_tuner_job_end_ns(job), now_ns = job->tuner->effects.now_ns;
     double left_ns = end_ns > now_ns ? (double)(end_ns - now_ns) : 0;
@@ -179,7 +183,7 @@ static uint32_t count_open(const kiln_tuner_job *job) {
     return count;
 }
 
-/* No board has them and the time is up. */
+/* Ends finals that no board has when the time is up. */
 static void drop_late(kiln_tuner_job *job) {
     if (job->tuner->effects.now_ns < kiln_tuner_job_end_ns(job)) return;
     for (uint32_t i = job->trial.count; i-- > 0;)
@@ -197,7 +201,7 @@ void kiln_tuner_finals_give_up(kiln_tuner_job *job) {
     }
 }
 
-/* Asks who stands. */
+/* Asks the shell for the candidates. */
 static void begin_final(kiln_tuner_job *job, kiln_tuner_job_task *task, bool early) {
     task->final.state = early ? KILN_TUNER_FINAL_EARLY : KILN_TUNER_FINAL_OPEN;
     task->final.judged_done = task->done;
@@ -227,7 +231,7 @@ void kiln_tuner_time_take(kiln_tuner_job *job, const kiln_tuner_trial *trial,
     double *sum = &job->spent.trials_ns;
     if (trial->index == KILN_TUNER_FINAL &&
         job->task[trial->task].final.state == KILN_TUNER_FINAL_OPEN)
-        return; /* the end has a share of its own */
+        return; /* the finals at the end have a time budget of their own */
     if (trial->index == KILN_TUNER_FINAL) sum = &job->spent.judging_ns;
     *sum += (double)spent_ns->load + (double)spent_ns->warm + (double)spent_ns->run +
             (double)spent_ns->check;
@@ -239,7 +243,7 @@ static bool may_spend(const kiln_tuner_job *job, const kiln_tuner_job_task *task
     return job->spent.judging_ns + cost_ns <= KILN_TUNER_JUDGE_SHARE * job->spent.trials_ns;
 }
 
-/* Whether there is a doubt that a judgement would end. */
+/* Whether a judgement could change what the best is. */
 static bool is_doubtful(const kiln_tuner_job_task *task) {
     if (task->given.default_ns <= 0 || task->error) return false;
     if (task->final.judged_ns > 0) return is_challenged(&task->final, KILN_TUNER_JUDGE_STEP);
@@ -254,7 +258,7 @@ static bool is_its_moment(const kiln_tuner_job *job, const kiln_tuner_job_task *
 }
 
 void kiln_tuner_judge(kiln_tuner_job *job) {
-    /* Without a trial to come the finals are next. An emulator's times say little. */
+    /* When no trial is left, finals follow. Times of an emulator say too little. */
     kiln_tuner_job_task *best = NULL;
     if (job->searched || kiln_tuner_job_proposed(job) >= job->budget || job->emulated ||
         count_open(job))
@@ -270,15 +274,15 @@ void kiln_tuner_judge(kiln_tuner_job *job) {
 
 /* ---- One final ---- */
 
-/* Of the fastest that may yet take the place of the judged best: the final at the end is the last
- * word. */
+/* Time of the fastest candidate that may still replace the judged best; none after the final at the
+ * end, which decides. */
 static double left_alone_ns(const kiln_tuner_job_task *task) {
     return task->final.state == KILN_TUNER_FINAL_EARLY
                ? least_of(task->final.late_ns, task->final.rest_ns)
                : 0;
 }
 
-/* Nobody can be measured: the default has nobody to stand against, or no time is left for it. */
+/* Whether there are too few candidates, or too little time is left. */
 static bool cannot_begin(const kiln_tuner_job *job, const kiln_tuner_job_task *task,
                          uint32_t finalists) {
     if (finalists < KILN_TUNER_JUDGED_LEAST || finalists > KILN_TUNER_ARTEFACTS_MAX) return true;
@@ -286,7 +290,8 @@ static bool cannot_begin(const kiln_tuner_job *job, const kiln_tuner_job_task *t
            (job->searched || !may_spend(job, task, finalists));
 }
 
-/* Nobody else stands: who looked faster alone stood already, or came too late to be seen. */
+/* There is no other candidate: those that looked faster were judged already, or came after GATHER.
+ */
 static void judgement_holds(kiln_tuner_job_task *task) {
     if (task->final.judged_ns <= 0) return;
     task->final.alone_ns = left_alone_ns(task);
@@ -298,7 +303,7 @@ static void end_final(kiln_tuner_job_task *task) {
         task->final.state == KILN_TUNER_FINAL_EARLY ? KILN_TUNER_FINAL_NONE : KILN_TUNER_FINAL_DONE;
 }
 
-/* By what is measured: another final of the task has another identity. */
+/* From the artefacts that are measured: each final of a task has its own identity. */
 static void identify(const kiln_tuner_job *job, const kiln_tuner_event *event,
                      char out_id[KILN_HASH128_TEXT]) {
     char digest[KILN_DIGEST_TEXT];
@@ -335,8 +340,8 @@ void kiln_tuner_final_end(kiln_tuner_job *job, kiln_tuner_trial *trial) {
     kiln_tuner_trial_remove(job, trial);
 }
 
-/* Out of band, or all of it is slow: the default took clearly longer than in the search. First
- * finals go before second ones. */
+/* The board says so, or everything is slow: the default took clearly longer than during the search.
+ * First finals go before repeated ones. */
 bool kiln_tuner_final_is_disturbed(const kiln_tuner_job *job, const kiln_tuner_trial *trial,
                                    const kiln_msg_trial_result *result) {
     const kiln_tuner_job_task *task = &job->task[trial->task];
@@ -354,7 +359,7 @@ static bool is_spoilt_judgement(const kiln_tuner_job_task *task,
     return task->final.state == KILN_TUNER_FINAL_EARLY && result->out_of_band;
 }
 
-/* What the task is said to have reached from here on is what its final says. */
+/* From here on the task's best is what its final says. */
 bool kiln_tuner_final_count(kiln_tuner_job *job, const kiln_tuner_trial *trial,
                             const kiln_msg_trial_result *result) {
     kiln_tuner_job_task *task = &job->task[trial->task];

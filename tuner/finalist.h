@@ -1,20 +1,21 @@
-/* Judging: the fastest candidates of a task are measured anew, in turns with the default schedule,
- * on one board and in one process, by a stricter rule. What is fastest of many measured alone is
- * also the luckiest; what is shipped must be faster than the default when both run side by side.
+/* Finals: the fastest candidates of a task are measured again, interleaved with the default
+ * schedule, on one board and in one process, by a stricter rule. The fastest of many separate
+ * measurements is also the luckiest; a candidate that ships must beat the default when both run
+ * side by side.
  *
  * A final is a trial of its own (index KILN_TUNER_FINAL): the default is its artefact, the
- * finalists are its rivals. Each task has one at its end. A judgement is a final within the search,
- * of few: the default, the winner so far and the fastest that stood in no final yet. From then on
- * the winner in turns is the best of the task, and who lost to it is out of the running. It is held
+ * finalists are its rivals. Each task has one at its end. A judgement is a small final during the
+ * search: the default, the winner so far and the fastest candidate that was in no final yet. Its
+ * winner is the best of the task from then on, and its losers are not considered again. It is held
  *
  * - for a task whose best promises a gain that no final has shown, or looks faster than the judged
  *   best by KILN_TUNER_JUDGE_STEP;
  * - after each quarter of the task's trials, or when it gets no more while other tasks do;
  * - one at a time, while judgements take no more than KILN_TUNER_JUDGE_SHARE of the time that
- * boards spend on trials.
+ *   boards spend on trials.
  *
- * At the end a judgement stands, and nothing is measured again, unless somebody who stood in no
- * final looks faster than the judged best. */
+ * At the end of a task the last judgement counts, and nothing is measured again, unless a candidate
+ * that was in no final looks faster than the judged best. */
 #ifndef KILN_TUNER_FINALIST_H
 #define KILN_TUNER_FINALIST_H
 
@@ -25,15 +26,13 @@
 /* Share of a job's time that finals are given at most. */
 #define KILN_TUNER_FINALS_SHARE 0.3
 
-/* Of the boards' time for trials that judgements may take. */
+/* Share of the boards' time for trials that judgements may take. */
 #define KILN_TUNER_JUDGE_SHARE 0.03
-#define KILN_TUNER_JUDGE_STEP                                           \
-    0.02 /* less is not worth a judgement; the final at the end sees it \
-          */
-/* Beyond what two single measurements differ by in 95 % of pairs on a quiet board (base/reading.h):
- * who looks faster than the judged best by so much is told as the best before it is judged. */
+#define KILN_TUNER_JUDGE_STEP 0.02 /* smaller gains are left to the final at the end */
+/* More than two measurements differ by in 95 % of pairs on a quiet board (base/reading.h): a
+ * candidate that looks faster than the judged best by this much is reported as the best at once. */
 #define KILN_TUNER_CLEAR_STEP 0.04
-#define KILN_TUNER_JUDGED_LEAST 2u  /* the default and somebody else */
+#define KILN_TUNER_JUDGED_LEAST 2u  /* the default and one candidate */
 #define KILN_TUNER_JUDGE_PARTS 4u   /* of a task's trials, after each of which it may be judged */
 #define KILN_TUNER_JUDGE_TRIALS 16u /* at least so many between two judgements of a task */
 
@@ -50,12 +49,12 @@ extern const kiln_msg_policy kiln_tuner_final_policy;
 /* The same pairs at least, but fewer at most. */
 extern const kiln_msg_policy kiln_tuner_judge_policy;
 
-/* How a finalist did. */
+/* Result of a finalist. */
 typedef struct kiln_tuner_standing {
     double median_ns; /* of one run (base/reading.h); 0 when it did not run right */
     double gain_low;  /* lower end of the 95 % interval of the median of the default's time over its
-                         own, from the  samples that were taken together; at least 1: it is really
-                         faster. The  default  itself has 1. */
+                         own, from samples taken in the same round; at least 1: it is really faster.
+                         The default itself has 1. */
 } kiln_tuner_standing;
 
 /* Of the default (place 0) or finalist `place` - 1 in a final's result. */

@@ -6,7 +6,7 @@
 
 #define EXPORT_RECORDS_MAX 4096u /* newest per task */
 
-/* On disk at once: nobody waits for the writer's place while a job is prepared. */
+/* Committed at once, so that no other writer has to wait while a job is prepared. */
 kiln_status kiln_shell_store_job(kiln_shell_job *job, const char *state) {
     kiln_db *db = job->shell->db;
     char digest[KILN_DIGEST_TEXT];
@@ -30,8 +30,8 @@ kiln_status kiln_shell_store_job(kiln_shell_job *job, const char *state) {
     return st;
 }
 
-/* Everything known about the job's tasks on its target: the client packs from it. */
-static void export_records(kiln_shell_errand *e) {
+/* All records of the job's tasks on its target: the client chooses kernels from them. */
+static void export_records(kiln_shell_io *e) {
     kiln_shell_job *job = e->job;
     kiln_arena scratch;
     kiln_arena_init(&scratch, 4096);
@@ -49,7 +49,7 @@ static void export_records(kiln_shell_errand *e) {
     kiln_arena_deinit(&scratch);
 }
 
-static void on_exported(kiln_shell_errand *e) {
+static void on_exported(kiln_shell_io *e) {
     kiln_tuner_event event = {.kind = KILN_TUNER_EXPORTED,
                               .job = e->job->handle,
                               .digest = e->digest,
@@ -60,11 +60,11 @@ static void on_exported(kiln_shell_errand *e) {
 
 void kiln_shell_export(kiln_shell *shell, const kiln_tuner_action *action) {
     kiln_shell_job *job = kiln_shell_find_job(shell, action->job);
-    const kiln_shell_errand errand = {.job = job, .run = export_records, .done = on_exported};
-    if (job) kiln_shell_send_out(&errand, "EXPORTED");
+    const kiln_shell_io io = {.job = job, .run = export_records, .done = on_exported};
+    if (job) kiln_shell_io_submit(&io, "EXPORTED");
 }
 
-static void end_job(kiln_shell_errand *e) {
+static void end_job(kiln_shell_io *e) {
     kiln_status st = kiln_shell_store_job(e->job, e->text);
     if (st) kiln_log(KILN_LOG_ERROR, "closing job %s: %s", e->job->identity, kiln_status_text(st));
     kiln_status_free(st);
@@ -72,10 +72,10 @@ static void end_job(kiln_shell_errand *e) {
 
 void kiln_shell_forget(kiln_shell *shell, const kiln_tuner_action *action) {
     kiln_shell_job *job = kiln_shell_find_job(shell, action->job);
-    const kiln_shell_errand errand = {.job = job, .run = end_job, .text = action->text};
+    const kiln_shell_io io = {.job = job, .run = end_job, .text = action->text};
     if (!job) return;
     kiln_shell_commit(shell); /* its own records come before its end */
-    if (action->text) kiln_shell_send_out(&errand, "FORGET, done");
+    if (action->text) kiln_shell_io_submit(&io, "FORGET, done");
     kiln_shell_unclaim(job);
     kiln_shell_job_destroy(job);
 }

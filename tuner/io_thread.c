@@ -5,29 +5,29 @@
 #include "base/alloc.h"
 #include "base/check.h"
 
-typedef struct piece {
+typedef struct work_item {
     const char *name;
     void (*run)(void *context);
     void (*done)(void *context);
     void *context;
-    struct piece *next;
-} piece;
+    struct work_item *next;
+} work_item;
 
-typedef struct pile {
-    piece *first, *last;
-} pile;
+typedef struct queue {
+    work_item *first, *last;
+} queue;
 
 struct kiln_io_thread {
     kiln_loop *loop;
     pthread_t thread;
-    uint64_t out; /* pieces handed in whose `done` was not called yet; the loop's */
+    uint64_t out; /* items handed in whose `done` was not called yet; the loop's */
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    pile in, finished; /* under the lock, as is `closes` */
+    queue in, finished; /* under the lock, as is `closes` */
     bool closes;
 };
 
-static void put(pile *onto, piece *p) {
+static void put(queue *onto, work_item *p) {
     p->next = NULL;
     if (onto->last)
         onto->last->next = p;
@@ -36,29 +36,29 @@ static void put(pile *onto, piece *p) {
     onto->last = p;
 }
 
-static piece *take(pile *from) {
-    piece *p = from->first;
+static work_item *take(queue *from) {
+    work_item *p = from->first;
     if (!p) return NULL;
     from->first = p->next;
     if (!from->first) from->last = NULL;
     return p;
 }
 
-/* ---- the io_thread's thread ---- */
+/* ---- on the thread ---- */
 
 /* NULL: there will be no more. */
-static piece *next_piece(kiln_io_thread *io_thread) {
+static work_item *next_item(kiln_io_thread *io_thread) {
     pthread_mutex_lock(&io_thread->lock);
     while (!io_thread->in.first && !io_thread->closes)
         pthread_cond_wait(&io_thread->changed, &io_thread->lock);
-    piece *p = take(&io_thread->in);
+    work_item *p = take(&io_thread->in);
     pthread_mutex_unlock(&io_thread->lock);
     return p;
 }
 
 static void *work(void *context) {
     kiln_io_thread *io_thread = context;
-    for (piece *p = next_piece(io_thread); p; p = next_piece(io_thread)) {
+    for (work_item *p = next_item(io_thread); p; p = next_item(io_thread)) {
         p->run(p->context);
         pthread_mutex_lock(&io_thread->lock);
         put(&io_thread->finished, p);
@@ -69,19 +69,19 @@ static void *work(void *context) {
     return NULL;
 }
 
-/* ---- the loop's ---- */
+/* ---- on the loop ---- */
 
-static piece *take_finished(kiln_io_thread *io_thread, bool wait) {
+static work_item *take_finished(kiln_io_thread *io_thread, bool wait) {
     pthread_mutex_lock(&io_thread->lock);
     while (wait && !io_thread->finished.first)
         pthread_cond_wait(&io_thread->changed, &io_thread->lock);
-    piece *p = take(&io_thread->finished);
+    work_item *p = take(&io_thread->finished);
     pthread_mutex_unlock(&io_thread->lock);
     return p;
 }
 
-static void finish(kiln_io_thread *io_thread, piece *p) {
-    piece own = *p;
+static void finish(kiln_io_thread *io_thread, work_item *p) {
+    work_item own = *p;
     kiln_free(p);
     io_thread->out--;
     kiln_loop_part(io_thread->loop, own.name);
@@ -90,7 +90,7 @@ static void finish(kiln_io_thread *io_thread, piece *p) {
 
 static void on_wake(void *context) {
     kiln_io_thread *io_thread = context;
-    for (piece *p; (p = take_finished(io_thread, false));) {
+    for (work_item *p; (p = take_finished(io_thread, false));) {
         finish(io_thread, p);
         if (!kiln_loop_is_late(io_thread->loop)) continue;
         kiln_loop_wake(io_thread->loop); /* the rest in the next turn */
@@ -101,8 +101,8 @@ static void on_wake(void *context) {
 void kiln_io_thread_submit_named(kiln_io_thread *io_thread, const char *name,
                                  void (*run)(void *context), void (*done)(void *context),
                                  void *context) {
-    piece *p = kiln_alloc(sizeof *p);
-    *p = (piece){.name = name, .run = run, .done = done, .context = context};
+    work_item *p = kiln_alloc(sizeof *p);
+    *p = (work_item){.name = name, .run = run, .done = done, .context = context};
     io_thread->out++;
     pthread_mutex_lock(&io_thread->lock);
     put(&io_thread->in, p);

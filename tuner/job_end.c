@@ -1,4 +1,4 @@
-/* What a job found, as it is counted and told, and its end. */
+/* Results of a job: counted, reported, and the end of the job. */
 #include "base/macros.h"
 #include "tuner/state.h"
 
@@ -87,13 +87,13 @@ void kiln_tuner_job_end(kiln_tuner_job *job) {
     kiln_tuner_job_send_done(job);
 }
 
-/* Records under way are awaited; everything else is dropped. */
+/* Waits for records that are being written; drops all other trials. */
 void kiln_tuner_job_stop(kiln_tuner_job *job, kiln_code code, kiln_str text) {
     if (job->state > KILN_TUNER_JOB_RUNNING) return;
     job->code = code;
     job->text = kiln_str_dup(&job->arena, text);
     if (job->state == KILN_TUNER_JOB_PREPARING) {
-        kiln_tuner_job_end(job); /* there is nothing to hand in */
+        kiln_tuner_job_end(job); /* it has no records */
         return;
     }
     job->state = KILN_TUNER_JOB_STOPPING;

@@ -17,7 +17,7 @@ static bool is_emulated(kiln_str text, kiln_arena *arena) {
 void kiln_tuner_job_assign(kiln_tuner *t, const kiln_msg_job_assign *assign) {
     kiln_tuner_job *same = kiln_tuner_job_find_by_id(t, assign->job);
     if (same && (!assign->run.size || kiln_str_is(assign->run, same->run)))
-        return; /* it goes on; what the tracker may have missed is repeated anyway */
+        return; /* the job goes on; unanswered messages are repeated anyway */
     if (same) kiln_tuner_job_forget(same, kiln_tuner_job_end_of(same));
     if (t->job.count >= KILN_TUNER_JOBS_MAX) {
         kiln_message done = {
@@ -125,7 +125,7 @@ void kiln_tuner_job_forget(kiln_tuner_job *job, kiln_job_state end) {
     kiln_tuner_job_free(job);
 }
 
-/* One that is stopping measures nothing any more. */
+/* A job that is stopping measures nothing any more. */
 void kiln_tuner_job_claim_lost(kiln_tuner_job *job) {
     kiln_tuner *t = job->tuner;
     if (job->state > KILN_TUNER_JOB_RUNNING) return;
@@ -165,13 +165,13 @@ static void send_event(kiln_tuner_job *job) {
     kiln_tuner_send(t, &event);
 }
 
-/* When only finals are left time for. */
+/* From this time on there is only time for finals. */
 static uint64_t search_end_ns(const kiln_tuner_job *job) {
     uint64_t end_ns = kiln_tuner_job_end_ns(job);
     return end_ns == UINT64_MAX ? end_ns : end_ns - kiln_tuner_finals_reserve_ns(job);
 }
 
-/* When the time for trials is used up nothing new is proposed, and what no board has is dropped. */
+/* When the time for trials is used up, drops trials that no board has and proposes no more. */
 static void keep_time_budget(kiln_tuner_job *job) {
     if (job->searched || job->tuner->effects.now_ns < search_end_ns(job)) return;
     kiln_tuner_drop_unsent(job);
@@ -184,7 +184,7 @@ static void run(kiln_tuner_job *job) {
     kiln_tuner_pipeline_advance(job);
     kiln_tuner_judge(job);
     kiln_tuner_leases_advance(job);
-    if (kiln_tuner_tell_lonely(job)) job->told_lonely = true;
+    if (kiln_tuner_tell_no_builder(job)) job->told_no_builder = true;
     send_event(job);
     if (job->state != KILN_TUNER_JOB_RUNNING) return;
     job->searched = job->searched || kiln_tuner_pipeline_is_done(job);
@@ -213,7 +213,7 @@ void kiln_tuner_job_tick(kiln_tuner_job *job) {
 }
 
 void kiln_tuner_job_reconnected(kiln_tuner_job *job) {
-    /* The tracker may be another run that knows none of this. */
+    /* The tracker may have restarted and know nothing of the job. */
     for (uint32_t i = 0; i < job->task_count; i++) kiln_tuner_task_set_changed(&job->task[i]);
     job->event_ns = 0;
     job->upload_failures = 0;
@@ -234,8 +234,8 @@ uint64_t kiln_tuner_job_next_ns(const kiln_tuner_job *job) {
         if (trial->upload_again_ns && linked && uploads)
             next = KILN_MIN(next, trial->upload_again_ns);
     }
-    uint64_t leases = kiln_tuner_leases_next_ns(job), lonely = kiln_tuner_lonely_ns(job);
-    next = KILN_MIN(next, KILN_MIN(leases, lonely));
+    uint64_t leases = kiln_tuner_leases_next_ns(job), no_builder = kiln_tuner_no_builder_ns(job);
+    next = KILN_MIN(next, KILN_MIN(leases, no_builder));
     uint64_t end = job->searched ? kiln_tuner_job_end_ns(job) : search_end_ns(job);
     return job->tuner->effects.now_ns < end ? KILN_MIN(next, end) : next;
 }

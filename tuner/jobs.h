@@ -47,9 +47,9 @@ typedef struct kiln_tuner_job {
     const char *text; /* in arena; NULL: fine */
     kiln_digest records;
     uint32_t upload_failures;
-    uint64_t again_ns; /* JOB_DONE or the upload of records: when to repeat; 0: not due */
-    uint64_t event_ns; /* when the next JOB_EVENT may go */
-    bool told_lonely;  /* that no board builds for it */
+    uint64_t again_ns;    /* JOB_DONE or the upload of records: when to repeat; 0: not due */
+    uint64_t event_ns;    /* when the next JOB_EVENT may go */
+    bool told_no_builder; /* that no board builds for it */
 } kiln_tuner_job;
 
 typedef struct kiln_tuner_jobs {

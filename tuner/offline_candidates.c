@@ -8,11 +8,11 @@
 #define REFERENCE_DEADLINE_NS (UINT64_C(600) * KILN_NS_PER_S) /* serial, fp64 */
 #define BUILD_DEADLINE_NS (UINT64_C(20) * KILN_NS_PER_S)
 
-typedef struct drawing drawing;
+typedef struct generation generation;
 
 /* What a worker is to make, and made. */
 typedef struct work {
-    drawing *d;
+    generation *d;
     const kiln_point *point; /* NULL: a reference */
     uint64_t search_ns;
     kiln_outcome outcome;
@@ -21,7 +21,7 @@ typedef struct work {
     uint64_t build_ns;
 } work;
 
-struct drawing {
+struct generation {
     const kiln_offline_candidates_options *options;
     const kiln_offline_candidates_sink *sink;
     kiln_loop *loop;
@@ -35,7 +35,7 @@ struct drawing {
     uint32_t waiting; /* for so many workers' answers */
 };
 
-static kiln_str keep(drawing *d, kiln_str bytes) {
+static kiln_str keep(generation *d, kiln_str bytes) {
     return (kiln_str){kiln_arena_copy(&d->arena, bytes.data, bytes.size), bytes.size};
 }
 
@@ -44,7 +44,7 @@ static kiln_str keep(drawing *d, kiln_str bytes) {
 static void on_done(void *context, const kiln_work_reply *reply, kiln_outcome outcome,
                     const char *text) {
     work *w = context;
-    drawing *d = w->d;
+    generation *d = w->d;
     kiln_status st = kiln_builders_status(reply, text);
     d->waiting--;
     w->outcome = kiln_builders_outcome(reply, outcome);
@@ -62,7 +62,7 @@ static void on_done(void *context, const kiln_work_reply *reply, kiln_outcome ou
     w->build_ns = reply->elapsed_ns;
 }
 
-static void submit(drawing *d, work *w) {
+static void submit(generation *d, work *w) {
     kiln_work_request request = {.work = w->point ? KILN_WORK_BUILD : KILN_WORK_REFERENCE,
                                  .target = kiln_strbuf_view(&d->target),
                                  .te = kiln_strbuf_view(&d->text),
@@ -74,10 +74,10 @@ static void submit(drawing *d, work *w) {
                          w->point ? BUILD_DEADLINE_NS : REFERENCE_DEADLINE_NS, on_done, w);
 }
 
-/* ---- What is drawn ---- */
+/* ---- Candidates of a task ---- */
 
 /* Records of the task for this target; those that failed by no fault of their own say nothing. */
-static kiln_status know(const drawing *d, kiln_searcher *searcher) {
+static kiln_status know(const generation *d, kiln_searcher *searcher) {
     const kiln_db_filter filter = {
         .task_key = d->task->key, .target = kiln_strbuf_view(&d->target), .whose = KILN_DB_ANY};
     kiln_db_record *record = NULL;
@@ -95,7 +95,7 @@ static kiln_status know(const drawing *d, kiln_searcher *searcher) {
     return st;
 }
 
-static kiln_status open_searcher(drawing *d, const kiln_layout *const *agreed,
+static kiln_status open_searcher(generation *d, const kiln_layout *const *agreed,
                                  kiln_searcher **out_searcher) {
     const kiln_offline_candidates_options *o = d->options;
     const kiln_searcher_options options = {
@@ -105,14 +105,14 @@ static kiln_status open_searcher(drawing *d, const kiln_layout *const *agreed,
         .model = d->model};
     const kiln_space_options space = {.layout = agreed, .accuracy = o->accuracy};
     kiln_points *points = NULL;
-    kiln_status st = kiln_points_of_space_with(
+    kiln_status st = kiln_points_of_space(
         d->task->te, o->target, &space,
         d->model ? kiln_cost_model_kind(d->model) : KILN_MODEL_ANALYTIC, &points);
     return st ? st : kiln_searcher_create(&options, points, out_searcher);
 }
 
-static kiln_status give_candidate(const drawing *d, const kiln_searcher *searcher, uint32_t index,
-                                  const work *w) {
+static kiln_status give_candidate(const generation *d, const kiln_searcher *searcher,
+                                  uint32_t index, const work *w) {
     const kiln_offline_candidates_options *o = d->options;
     const bool is_default =
         kiln_str_is(kiln_str_from(w->point->hash), kiln_searcher_default_hash(searcher));
@@ -154,7 +154,7 @@ static kiln_status give_candidate(const drawing *d, const kiln_searcher *searche
 }
 
 /* Proposes, and waits for what workers make of it: out_work[0] is the reference. */
-static uint32_t make_all(drawing *d, kiln_searcher *searcher, work *out_work) {
+static uint32_t make_all(generation *d, kiln_searcher *searcher, work *out_work) {
     uint32_t count = 0;
     kiln_status st = NULL;
     out_work[0] = (work){.d = d};
@@ -174,7 +174,7 @@ static uint32_t make_all(drawing *d, kiln_searcher *searcher, work *out_work) {
     return count;
 }
 
-static kiln_status draw_task(drawing *d, const kiln_layout *const *agreed) {
+static kiln_status generate_task(generation *d, const kiln_layout *const *agreed) {
     kiln_searcher *searcher = NULL;
     kiln_strbuf_reset(&d->text);
     kiln_program_print(d->task->te, &d->text);
@@ -206,7 +206,7 @@ static bool is_wanted(const kiln_task *task, const char *part) {
            memmem(task->op.data, task->op.size, part, strlen(part));
 }
 
-static kiln_status draw_all(drawing *d) {
+static kiln_status generate_all(generation *d) {
     const kiln_offline_candidates_options *o = d->options;
     const kiln_tasks *tasks = &o->compilation->searched;
     kiln_status st = NULL;
@@ -215,7 +215,7 @@ static kiln_status draw_all(drawing *d) {
         if (!is_wanted(&tasks->task[i], o->tasks)) continue;
         wanted++;
         d->task = &tasks->task[i];
-        st = draw_task(d, o->compilation->agreed[i]);
+        st = generate_task(d, o->compilation->agreed[i]);
     }
     if (!st && !wanted)
         st = KILN_ERROR(NOT_FOUND, "none of the model's %u tasks matches", tasks->count);
@@ -224,7 +224,7 @@ static kiln_status draw_all(drawing *d) {
 
 kiln_status kiln_offline_candidates_make(const kiln_offline_candidates_options *options,
                                          const kiln_offline_candidates_sink *sink) {
-    drawing d = {.options = options, .sink = sink};
+    generation d = {.options = options, .sink = sink};
     const kiln_builders_options builders = {.program = options->program,
                                             .worker_count = options->builder_count};
     kiln_status st = kiln_loop_create(&d.loop);
@@ -234,7 +234,7 @@ kiln_status kiln_offline_candidates_make(const kiln_offline_candidates_options *
     if (kiln_searcher_learns(options->searcher))
         d.model = kiln_cost_model_create(&(kiln_cost_model_options){.seed = options->seed});
     d.builders = kiln_builders_create(d.loop, &builders);
-    st = draw_all(&d);
+    st = generate_all(&d);
     kiln_builders_destroy(d.builders);
     kiln_loop_destroy(d.loop);
     kiln_cost_model_destroy(d.model);

@@ -1,4 +1,4 @@
-/* Candidates of a model's tasks for boards that no tracker reaches: drawn, built and checked as
+/* Candidates of a model's tasks for boards that no tracker reaches: proposed, built and checked as
  * those of a tuner are, with the records of earlier measurements as all that is known. Used by
  * `kiln batch`. */
 #ifndef KILN_TUNER_OFFLINE_CANDIDATES_H
@@ -22,7 +22,7 @@ typedef struct kiln_offline_candidates_options {
     uint32_t builder_count;
 } kiln_offline_candidates_options;
 
-/* All required; in the order of the tasks, of each its reference first. An error ends the drawing.
+/* All required; in the order of the tasks, of each its reference first. An error ends the call.
  */
 typedef struct kiln_offline_candidates_sink {
     kiln_status (*reference)(void *context, const kiln_task *task, kiln_str reference);

@@ -1,4 +1,4 @@
-/* Proposals, builds, uploads, records, observations: everything about a trial but its board. */
+/* The life of a trial except on its board: proposed, built, uploaded, recorded, observed. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -7,7 +7,7 @@
 
 /* ---- Proposing and observing ---- */
 
-/* Judgements change nothing of what is proposed. */
+/* Without judgements, which do not change what is proposed. */
 static uint32_t count_trials(const kiln_tuner_job *job) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < job->trial.count; i++)
@@ -21,14 +21,14 @@ static kiln_tuner_trial *oldest_trial(const kiln_tuner_job *job) {
     return NULL;
 }
 
-/* Trials that were asked for are made; time that was given need not be used up. */
-static void leave_what_is_not_worth(kiln_tuner_job *job, const kiln_tuner_chance *const *chance) {
+/* Where only time bounds the job, tasks that promise too little get no further trial. */
+static void leave_what_is_not_worth(kiln_tuner_job *job, const kiln_tuner_stats *const *stats) {
     for (uint32_t i = 0; i < job->task_count; i++) {
         kiln_tuner_job_task *task = &job->task[i];
         if (task->closed) continue;
-        bool worth = kiln_tuner_is_worth(chance, job->task_count, i);
-        bool at_peak = kiln_tuner_is_at_peak(&task->chance);
-        task->chance.waits = task->chance.waits || !worth;
+        bool worth = kiln_tuner_is_worth(stats, job->task_count, i);
+        bool at_peak = kiln_tuner_is_at_peak(&task->stats);
+        task->stats.waits = task->stats.waits || !worth;
         kiln_tuner_task_set_rest(task, worth     ? KILN_REST_NONE
                                        : at_peak ? KILN_REST_AT_PEAK
                                                  : KILN_REST_SMALL);
@@ -37,22 +37,22 @@ static void leave_what_is_not_worth(kiln_tuner_job *job, const kiln_tuner_chance
 
 /* The task that may and should propose next, or task_count. */
 static uint32_t choose(kiln_tuner_job *job) {
-    const kiln_tuner_chance *chance[KILN_TUNER_TASKS_MAX];
+    const kiln_tuner_stats *stats[KILN_TUNER_TASKS_MAX];
     if (kiln_tuner_job_proposed(job) >= job->budget || count_trials(job) >= KILN_TUNER_WINDOW)
         return job->task_count;
     for (uint32_t i = 0; i < job->task_count; i++) {
         kiln_tuner_job_task *task = &job->task[i];
         uint32_t under_way = task->next_propose - task->next_observe;
-        task->chance.under_way = under_way;
-        task->chance.waits = task->closed || under_way >= kiln_tuner_lag(task->next_propose) ||
-                             task->next_propose >= KILN_TUNER_INDEX_MAX;
-        chance[i] = &task->chance;
+        task->stats.under_way = under_way;
+        task->stats.waits = task->closed || under_way >= kiln_tuner_lag(task->next_propose) ||
+                            task->next_propose >= KILN_TUNER_INDEX_MAX;
+        stats[i] = &task->stats;
     }
     for (uint32_t i = 0; i < job->task_count; i++)
-        if (!chance[i]->waits && job->task[i].next_propose < job->task[i].given.by_hand_count)
+        if (!stats[i]->waits && job->task[i].next_propose < job->task[i].given.by_hand_count)
             return i;
-    if (job->budget == UINT64_MAX) leave_what_is_not_worth(job, chance);
-    return kiln_tuner_choose(chance, job->task_count);
+    if (job->budget == UINT64_MAX) leave_what_is_not_worth(job, stats);
+    return kiln_tuner_choose(stats, job->task_count);
 }
 
 static bool propose(kiln_tuner_job *job) {
@@ -75,14 +75,14 @@ static bool observe(kiln_tuner_job *job) {
     if (trial->state == KILN_TRIAL_EXHAUSTED) {
         task->closed = task->changed = true;
         if (!task->error) task->rest = KILN_REST_NO_OTHERS;
-        task->missing++; /* no trial: others may have it */
+        task->missing++; /* it does not count against the budget */
     } else {
         kiln_tuner_action *action = kiln_tuner_act_on(job, KILN_TUNER_OBSERVE, trial);
         action->outcome = trial->result.outcome;
         action->least_ns = trial->result.least_ns;
         action->raced = trial->result.raced;
-        kiln_tuner_chance_limit(&task->chance, trial->result.peak_flops);
-        kiln_tuner_chance_add(&task->chance, trial->result.median_ns);
+        kiln_tuner_stats_limit(&task->stats, trial->result.peak_flops);
+        kiln_tuner_stats_add(&task->stats, trial->result.median_ns);
     }
     kiln_tuner_trial_remove(job, trial);
     return true;
@@ -165,7 +165,7 @@ void kiln_tuner_reference_made(kiln_tuner_job *job, const kiln_tuner_event *even
     if (event->task >= job->task_count) return;
     kiln_tuner_job_task *task = &job->task[event->task];
     if (task->reference.state != KILN_TUNER_BLOB_MAKING) return;
-    if (event->failure) { /* nothing of the task could be checked */
+    if (event->failure) { /* no output of the task could be compared */
         task->reference.state = KILN_TUNER_BLOB_NONE;
         kiln_tuner_task_give_up(job, event->task, event->code ? event->code : KILN_INTERNAL,
                                 kiln_str_from(event->failure));
@@ -175,7 +175,7 @@ void kiln_tuner_reference_made(kiln_tuner_job *job, const kiln_tuner_event *even
     task->program = (kiln_tuner_blob){KILN_TUNER_BLOB_HERE, event->program};
 }
 
-/* The oldest candidate that waits for it, after its task's reference. */
+/* Starts the oldest candidate that waits, or first its task's reference. */
 static bool start_build(kiln_tuner_job *job) {
     for (uint32_t i = 0; i < job->trial.count; i++) {
         kiln_tuner_trial *trial = job->trial.data[i];
@@ -224,7 +224,7 @@ static void upload_blob(kiln_tuner *t, kiln_tuner_blob *blob) {
     kiln_tuner_upload(t, &blob->ref.digest);
 }
 
-/* What a board needs that builds the candidate itself. */
+/* Uploads what a board needs to build the candidate itself. */
 static void upload_for_recipe(kiln_tuner_job *job, kiln_tuner_trial *trial) {
     upload_blob(job->tuner, &job->task[trial->task].reference);
     upload_blob(job->tuner, &job->task[trial->task].program);
@@ -234,7 +234,7 @@ static void upload_for_recipe(kiln_tuner_job *job, kiln_tuner_trial *trial) {
 static void upload(kiln_tuner_job *job, kiln_tuner_trial *trial) {
     kiln_tuner_job_task *task = &job->task[trial->task];
     if (task->reference.state == KILN_TUNER_BLOB_NONE)
-        make_reference(job, trial->task); /* of a final whose trials an earlier run measured */
+        make_reference(job, trial->task); /* for a final whose trials an earlier run measured */
     upload_blob(job->tuner, &task->reference);
     bool artefacts_up = trial->up_count == trial->artefact_count;
     if (!artefacts_up && !trial->uploading) {
@@ -259,7 +259,7 @@ void kiln_tuner_trial_reupload(kiln_tuner_job *job, kiln_tuner_trial *trial) {
     trial->up_count = 0;
 }
 
-/* A trial that cannot be uploaded is given up only when the connection is not to blame. */
+/* Failures of the connection do not count: the trial is given up after others only. */
 static void upload_failed(kiln_tuner_job *job, kiln_tuner_trial *trial,
                           const kiln_tuner_event *event) {
     if (kiln_tuner_is_linked(job->tuner) && event->code != KILN_UNAVAILABLE)
@@ -330,7 +330,7 @@ void kiln_tuner_trial_fail(kiln_tuner_job *job, kiln_tuner_trial *trial, kiln_ou
 void kiln_tuner_trial_recorded(kiln_tuner_job *job, const kiln_tuner_event *event) {
     kiln_tuner_trial *trial = kiln_tuner_trial_find(job, event->task, event->index);
     if (!trial || trial->state != KILN_TRIAL_RECORDING) return;
-    if (event->failure) { /* nothing that is measured from here on could be kept */
+    if (event->failure) { /* later results could not be stored either */
         kiln_tuner_trial_remove(job, trial);
         kiln_tuner_job_stop(job, event->code ? event->code : KILN_INTERNAL,
                             kiln_str_from(event->failure));

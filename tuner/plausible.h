@@ -1,6 +1,6 @@
-/* Whether a record from elsewhere can be true, by the program of its task: what db/plausible.h
- * cannot know without the compiler. For kiln_db_import_options.implausible of `kiln db import` and
- * of records that a job brought, in `kiln` and in the tuner. */
+/* Whether an imported record can be true, given the program of its task: the checks that
+ * db/plausible.h cannot make without the compiler. For kiln_db_import_options.implausible of `kiln
+ * db import` and of records that a job brought, in `kiln` and in the tuner. */
 #ifndef KILN_TUNER_PLAUSIBLE_H
 #define KILN_TUNER_PLAUSIBLE_H
 
@@ -8,8 +8,8 @@
 
 #include "db/import.h"
 
-/* Bytes that one core, or what is no processor, writes in a second at most: twice what its first
- * level of cache takes. */
+/* Bytes that one core, or another device, can write per second: twice the bandwidth of a
+ * first-level cache. */
 #define KILN_PLAUSIBLE_CORE_BYTES 2e12
 #define KILN_PLAUSIBLE_DEVICE_BYTES 1e14
 
@@ -23,8 +23,8 @@ typedef struct kiln_plausible_task {
 
 /* By the program in the row of the record's task. */
 kiln_plausible *kiln_plausible_create(void);
-/* By these programs, which outlive it; records of other tasks pass. No program of a stranger is
- * read, which might take long. */
+/* By these programs, which outlive it; records of other tasks pass. Programs of imported rows are
+ * not parsed, which might take long. */
 kiln_plausible *kiln_plausible_create_for(const kiln_plausible_task *known, uint32_t count);
 void kiln_plausible_destroy(kiln_plausible *plausible); /* NULL is fine */
 /* `context` is the kiln_plausible. NULL also where the task, its program or its target is unknown

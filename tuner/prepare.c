@@ -16,7 +16,7 @@ static const kiln_digest no_digest;
 
 /* ---- PREPARE, second: tasks ------------------------------------------------------------------ */
 
-/* A task that has no space to search is told so in `error`; what stops the job is an error. */
+/* `error` of the task says why it cannot be searched; an error that is returned stops the job. */
 static kiln_status open_task(kiln_shell_job *job, const kiln_task *found,
                              const kiln_layout *const *layout, kiln_shell_task *task) {
     kiln_searcher_options options = {0};
@@ -39,10 +39,10 @@ static kiln_status open_task(kiln_shell_job *job, const kiln_task *found,
     options.seed = kiln_hash64(task->key.data, task->key.size, job->spec.seed);
     options.task = task->key;
     options.model = kiln_searcher_learns(options.kind) ? job->model : NULL;
-    /* Without a model nothing but the registers counts, which the analytic one knows. */
+    /* Without a model only the use of registers is checked, which the analytic model knows. */
     kiln_model_kind model = options.model ? job->shell->options.model : KILN_MODEL_ANALYTIC;
     const kiln_space_options space = {.layout = layout, .accuracy = job->accuracy};
-    st = kiln_points_of_space_with(task->te, &job->target, &space, model, &points);
+    st = kiln_points_of_space(task->te, &job->target, &space, model, &points);
     if (!st) st = kiln_searcher_create(&options, points, &task->searcher);
     if (!st) return KILN_OK;
     kiln_log(KILN_LOG_WARN, "job %s: %.*s cannot be searched: %s", job->identity,
@@ -66,7 +66,7 @@ static bool wanted(const kiln_shell_job *job, const kiln_task *task) {
 
 _Static_assert(KILN_TUNER_ROW == KILN_ROW_STEPS_MAX, "rows of the tuner are the compiler's");
 
-/* Those of the alternatives all of whose tasks are the job's. place: [searched] in the job's list,
+/* Keeps the alternatives whose tasks are all in the job. place: [searched] place in the job's list
  * + 1; 0: not in it. */
 static void keep_alternatives(kiln_shell_job *job, const kiln_compilation *c,
                               const uint32_t *place) {
@@ -106,7 +106,7 @@ static kiln_status open_tasks(kiln_shell_job *job, kiln_str bytes) {
     return st;
 }
 
-/* What gets no trials needs no searcher. */
+/* Frees searchers of tasks that get no trials. */
 static void close_tasks(kiln_shell_job *job) {
     bool *closed = KILN_ARENA_ARRAY(&job->arena, bool, job->task_count);
     uint64_t budget =
@@ -144,7 +144,7 @@ kiln_status kiln_shell_import(kiln_shell_job *job) {
     return st;
 }
 
-static void take_tasks(kiln_shell_errand *e) {
+static void take_tasks(kiln_shell_io *e) {
     kiln_status st = open_tasks(e->job, kiln_strbuf_view(&e->bytes));
     if (!st) st = kiln_shell_import(e->job);
     if (!st) st = kiln_shell_find_transfer(e->job);
@@ -152,9 +152,7 @@ static void take_tasks(kiln_shell_errand *e) {
     e->status = st;
 }
 
-static void on_part(kiln_shell_errand *e) {
-    kiln_shell_part_done(e->job, kiln_shell_take_status(e));
-}
+static void on_part(kiln_shell_io *e) { kiln_shell_part_done(e->job, kiln_shell_take_status(e)); }
 
 static void on_tasks(void *context, const kiln_work_reply *reply, kiln_outcome outcome,
                      const char *text) {
@@ -167,8 +165,8 @@ static void on_tasks(void *context, const kiln_work_reply *reply, kiln_outcome o
         kiln_shell_part_done(job, st);
         return;
     }
-    const kiln_shell_errand errand = {.job = job, .run = take_tasks, .done = on_part};
-    kiln_shell_send_bytes(errand, reply->bytes, "tasks of a model");
+    const kiln_shell_io io = {.job = job, .run = take_tasks, .done = on_part};
+    kiln_shell_io_submit_bytes(io, reply->bytes, "tasks of a model");
 }
 
 static void ask_tasks(kiln_shell_job *job) {
@@ -233,7 +231,7 @@ void kiln_shell_fetch_again(kiln_shell *shell) {
     }
 }
 
-/* A job that an earlier run of a tuner began is as old as it was then. */
+/* A job that an earlier run began keeps the age it had. */
 static kiln_status find_age(kiln_shell_job *job) {
     kiln_db_job row = {0};
     bool found = false;
@@ -245,12 +243,12 @@ static kiln_status find_age(kiln_shell_job *job) {
     return st;
 }
 
-static void begin(kiln_shell_errand *e) {
+static void begin(kiln_shell_io *e) {
     e->status = find_age(e->job);
     if (!e->status) e->status = kiln_shell_store_job(e->job, "open");
 }
 
-static void on_begun(kiln_shell_errand *e) {
+static void on_begun(kiln_shell_io *e) {
     kiln_shell_job *job = e->job;
     if (e->status) {
         kiln_shell_part_done(job, kiln_shell_take_status(e));
@@ -260,7 +258,7 @@ static void on_begun(kiln_shell_errand *e) {
     fetch_next(job);
 }
 
-/* What is no number asks for the default. */
+/* A maximum that is no number means the default. */
 static kiln_accuracy accuracy_of(const kiln_msg_job_spec *spec) {
     return (kiln_accuracy){.precision = (kiln_precision)spec->precision,
                            .exact = spec->exact,
@@ -288,6 +286,6 @@ void kiln_shell_prepare(kiln_shell *shell, const kiln_tuner_action *action) {
         kiln_shell_part_done(job, st);
         return;
     }
-    const kiln_shell_errand errand = {.job = job, .run = begin, .done = on_begun};
-    kiln_shell_send_out(&errand, "PREPARE, begun");
+    const kiln_shell_io io = {.job = job, .run = begin, .done = on_begun};
+    kiln_shell_io_submit(&io, "PREPARE, begun");
 }

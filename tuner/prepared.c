@@ -1,4 +1,5 @@
-/* The end of PREPARE: when all that a job waits for is there, it is told what is stored of it. */
+/* The end of PREPARE: when all parts are there, looks up the job's own records and posts PREPARED.
+ */
 #include "tuner/shell.h"
 
 /* Results of this job that an earlier run of this tuner committed. */
@@ -55,11 +56,11 @@ kiln_tuner_task *kiln_shell_list_tasks(kiln_shell_job *job) {
     return list;
 }
 
-static void look_for_results(kiln_shell_errand *e) {
+static void look_for_results(kiln_shell_io *e) {
     if (!e->job->parts.failure) e->status = find_own_results(e->job);
 }
 
-static void post_prepared(kiln_shell_errand *e) {
+static void post_prepared(kiln_shell_io *e) {
     kiln_shell_job *job = e->job;
     if (!job->parts.failure) job->parts.failure = kiln_shell_take_status(e);
     kiln_tuner_event event = {.kind = KILN_TUNER_PREPARED,
@@ -84,6 +85,6 @@ void kiln_shell_part_done(kiln_shell_job *job, kiln_status st) {
     else if (st)
         job->parts.failure = st;
     if (--job->parts.waiting > 0) return;
-    const kiln_shell_errand errand = {.job = job, .run = look_for_results, .done = post_prepared};
-    kiln_shell_send_out(&errand, "PREPARED");
+    const kiln_shell_io io = {.job = job, .run = look_for_results, .done = post_prepared};
+    kiln_shell_io_submit(&io, "PREPARED");
 }

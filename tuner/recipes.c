@@ -1,4 +1,4 @@
-/* Candidates that boards build: who gets recipes instead of artefacts, and when. */
+/* Candidates that boards build: which boards get recipes instead of artefacts, and when. */
 #include "tuner/state.h"
 
 bool kiln_tuner_board_builds(const kiln_tuner *t, const kiln_tuner_lease *lease) {
@@ -17,7 +17,7 @@ bool kiln_tuner_wants_recipes(const kiln_tuner_job *job, const kiln_tuner_lease 
     const kiln_tuner *t = job->tuner;
     if (!kiln_tuner_board_builds(t, lease)) return false;
     if (t->options.builders == 0) return true;
-    return in_flight < KILN_TUNER_BOARD_HUNGRY && kiln_tuner_builds_busy(t) >= t->options.builders;
+    return in_flight < KILN_TUNER_BOARD_BUILDS && kiln_tuner_builds_busy(t) >= t->options.builders;
 }
 
 bool kiln_tuner_recipe_is_ready(const kiln_tuner_job *job, const kiln_tuner_trial *trial) {
@@ -40,16 +40,16 @@ kiln_msg_recipe kiln_tuner_recipe_of(const kiln_tuner_job *job, const kiln_tuner
                              .codegen = kiln_str_from(job->tuner->options.codegen)};
 }
 
-uint64_t kiln_tuner_lonely_ns(const kiln_tuner_job *job) {
+uint64_t kiln_tuner_no_builder_ns(const kiln_tuner_job *job) {
     const kiln_tuner *t = job->tuner;
-    bool lonely = t->options.builders == 0 && !any_board_builds(job) && job->lease.count > 0;
-    if (!lonely || job->told_lonely || !kiln_tuner_is_linked(t)) return UINT64_MAX;
-    return job->began_ns + KILN_TUNER_LONELY_NS;
+    bool no_builder = t->options.builders == 0 && !any_board_builds(job) && job->lease.count > 0;
+    if (!no_builder || job->told_no_builder || !kiln_tuner_is_linked(t)) return UINT64_MAX;
+    return job->began_ns + KILN_TUNER_NO_BUILDER_NS;
 }
 
-bool kiln_tuner_tell_lonely(kiln_tuner_job *job) {
+bool kiln_tuner_tell_no_builder(kiln_tuner_job *job) {
     kiln_tuner *t = job->tuner;
-    if (t->effects.now_ns < kiln_tuner_lonely_ns(job)) return false;
+    if (t->effects.now_ns < kiln_tuner_no_builder_ns(job)) return false;
     const char *text = kiln_arena_printf(
         kiln_tuner_step_arena(t),
         "waiting for a board that builds candidates with codegen version %s, because the tuner has "

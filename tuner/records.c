@@ -14,7 +14,7 @@ typedef struct group_row {
     void *row;
 } group_row;
 
-/* What becomes durable together. */
+/* Rows that become durable together. */
 typedef struct kiln_shell_group {
     kiln_shell *shell;
     kiln_arena arena;
@@ -157,7 +157,7 @@ static kiln_str final_identity(const kiln_tuner_action *action, const kiln_db_re
     return kiln_str_from(id);
 }
 
-/* What the board said of finalist `place`, as if it had been measured alone. */
+/* The board's result for finalist `place`, in the form of a single measurement. */
 static kiln_msg_trial_result result_of(const kiln_msg_trial_result *result, uint32_t place) {
     kiln_msg_trial_result own = *result;
     if (place == 0) return own;
@@ -175,9 +175,9 @@ static kiln_msg_trial_result result_of(const kiln_msg_trial_result *result, uint
     return own;
 }
 
-/* How sure it is that the finalist is faster than what it has to beat: the default, and within the
- * search also the one that won, where both have the same layouts. Whoever lost there stands in no
- * later final, whose figures would be those of another moment. */
+/* The gain over what the finalist has to beat: the default, and in a judgement also the winner, if
+ * both have the same layouts. The loser of a judgement is in no later final, as figures of
+ * different times do not compare. */
 static double gain_low(const kiln_shell_task *task, const kiln_msg_trial_result *result,
                        uint32_t place) {
     const uint32_t winner = kiln_tuner_winner(result);

@@ -19,7 +19,7 @@ static kiln_candidate *propose(kiln_shell_job *job, const kiln_search_order *ord
     kiln_searcher *searcher = job->task[order->task].searcher;
     const kiln_point *point = NULL;
     uint64_t began_ns = kiln_clock_precise_ns(), trained_ns = trained_so_far(job);
-    /* Behind the end of a space the machine may ask once more for each proposal under way. */
+    /* At the end of a space the step may ask once more for each proposal under way. */
     if (!searcher || kiln_searcher_proposed(searcher) < order->index) return NULL;
     kiln_status st = kiln_searcher_propose(searcher, &point);
     if (st) {
@@ -44,7 +44,7 @@ static kiln_candidate *propose(kiln_shell_job *job, const kiln_search_order *ord
 }
 
 static void carry_out_orders(void *context) {
-    kiln_child_give_way(); /* to kernels that are timed on all cores of this machine */
+    kiln_child_give_way(); /* kernels may be timed on all cores of this machine */
     kiln_shell_job *job = context;
     if (!job->search.taught) kiln_shell_teach(job);
     job->search.taught = true;
@@ -90,8 +90,8 @@ static void on_orders_done(void *context) {
         start(job);
 }
 
-/* Hands over all waiting orders up to the first proposal: it is built while the next is thought of.
- */
+/* Hands over the waiting orders up to the first proposal, which is built while the next is
+ * searched. */
 static void start(kiln_shell_job *job) {
     if (job->search.running || job->search.order.count == 0) return;
     uint32_t count = 0;

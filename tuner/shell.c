@@ -91,8 +91,8 @@ static void on_closed(void *context, kiln_conn *conn, kiln_status why) {
 
 static const kiln_conn_handler conn_handler = {on_opened, on_message, on_closed};
 
-/* What this tuner signs counts here, unless a person refused it. */
-static kiln_status vouch(kiln_shell *shell, const kiln_signing *own) {
+/* Records that this tuner signs count in its database, unless a person refused its key. */
+static kiln_status trust_own_key(kiln_shell *shell, const kiln_signing *own) {
     char half[KILN_SIGN_PUBLIC_TEXT];
     kiln_db_trust trust = KILN_DB_TRUST_UNKNOWN;
     kiln_sign_public_print(kiln_signer_public(own->signer), half);
@@ -115,7 +115,7 @@ typedef struct change_of_signer {
 
 static void change_signer(void *context) {
     change_of_signer *c = context;
-    c->status = vouch(c->shell, &c->next);
+    c->status = trust_own_key(c->shell, &c->next);
     kiln_signer_destroy(c->shell->signer);
     c->shell->signer = c->next.signer;
 }
@@ -128,7 +128,7 @@ static void signer_changed(void *context) {
     kiln_free(c);
 }
 
-/* The key may have been rotated since the last connection. */
+/* The user may have rotated the key since the last connection. */
 static void look_at_signer(kiln_shell *shell) {
     kiln_signing next;
     kiln_status st = kiln_signing_load(shell->options.home, shell->options.key_file, &next);
@@ -265,7 +265,7 @@ static kiln_status open_stores(kiln_shell *shell) {
     if (!st) st = kiln_signing_load(shell->options.home, shell->options.key_file, &own);
     shell->signer = own.signer;
     if (own.signer) shell->signs = *kiln_signer_public(own.signer);
-    if (!st && own.signer) st = vouch(shell, &own);
+    if (!st && own.signer) st = trust_own_key(shell, &own);
     kiln_arena_deinit(&scratch);
     return st;
 }

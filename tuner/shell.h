@@ -199,7 +199,7 @@ typedef struct kiln_shell_job {
     kiln_shell_claim claim;
     kiln_shell_transfer transfer;
     kiln_shell_search search;
-    uint32_t errands; /* under way; it stays until they are back */
+    uint32_t ios; /* under way: the job is freed after the last of them */
     bool forgotten;
 } kiln_shell_job;
 
@@ -229,29 +229,29 @@ typedef struct kiln_shell {
 } kiln_shell;
 
 /* What a job has done on the io_thread. */
-typedef struct kiln_shell_errand kiln_shell_errand;
-struct kiln_shell_errand {
+typedef struct kiln_shell_io kiln_shell_io;
+struct kiln_shell_io {
     kiln_shell_job *job;
     uint32_t task, index, place;
-    bool early;                             /* of a GATHER */
-    void (*run)(kiln_shell_errand *errand); /* on the io_thread */
+    bool early;                     /* of a GATHER */
+    void (*run)(kiln_shell_io *io); /* on the io_thread */
     /* On the loop; not called when the job was forgotten. May be NULL. */
-    void (*done)(kiln_shell_errand *errand);
+    void (*done)(kiln_shell_io *io);
     kiln_strbuf bytes; /* handed over, or brought back */
     const char *text;  /* lasts */
     kiln_digest digest, other_digest;
     bool yes;
-    kiln_status status; /* of `run`; freed with the errand unless it was taken */
+    kiln_status status; /* of `run`; freed with the io unless it was taken */
 };
 /* Sends off a copy, which owns `bytes`. */
-void kiln_shell_send_out(const kiln_shell_errand *errand, const char *name);
+void kiln_shell_io_submit(const kiln_shell_io *io, const char *name);
 /* The same with a copy of `bytes`. */
-void kiln_shell_send_bytes(kiln_shell_errand errand, kiln_str bytes, const char *name);
+void kiln_shell_io_submit_bytes(kiln_shell_io io, kiln_str bytes, const char *name);
 /* The status of its `run`, which is the caller's from here on. */
-kiln_status kiln_shell_take_status(kiln_shell_errand *errand);
+kiln_status kiln_shell_take_status(kiln_shell_io *io);
 
-/* An errand: puts `bytes` into the store, under `digest`. */
-void kiln_shell_keep_artefact(kiln_shell_errand *errand);
+/* For `run`: puts `bytes` into the store, under `digest`. */
+void kiln_shell_keep_artefact(kiln_shell_io *io);
 
 /* What a callback needs to find its way back: the job may be gone by then. */
 typedef struct kiln_shell_ticket {

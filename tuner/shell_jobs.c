@@ -50,8 +50,8 @@ void kiln_candidate_destroy(kiln_candidate *candidate) {
 
 /* ---- Errands ---- */
 
-static void run_errand(void *context) {
-    kiln_shell_errand *e = context;
+static void run_io(void *context) {
+    kiln_shell_io *e = context;
     e->run(e);
 }
 
@@ -81,14 +81,14 @@ static void unlink_job(kiln_shell_job *job) {
 void kiln_shell_job_destroy(kiln_shell_job *job) {
     if (!job->forgotten) unlink_job(job);
     job->forgotten = true;
-    if (job->search.running || job->errands > 0) return; /* when they are done */
+    if (job->search.running || job->ios > 0) return; /* when they are done */
     kiln_io_thread_submit(job->shell->io_thread, free_job, on_freed, job);
 }
 
-static void end_errand(void *context) {
-    kiln_shell_errand *e = context;
+static void end_io(void *context) {
+    kiln_shell_io *e = context;
     kiln_shell_job *job = e->job;
-    job->errands--;
+    job->ios--;
     if (job->forgotten)
         kiln_shell_job_destroy(job);
     else if (e->done)
@@ -98,23 +98,23 @@ static void end_errand(void *context) {
     kiln_free(e);
 }
 
-void kiln_shell_send_out(const kiln_shell_errand *errand, const char *name) {
-    kiln_shell_errand *e = kiln_alloc(sizeof *e);
-    *e = *errand;
-    e->job->errands++;
-    kiln_io_thread_submit_named(e->job->shell->io_thread, name, run_errand, end_errand, e);
+void kiln_shell_io_submit(const kiln_shell_io *io, const char *name) {
+    kiln_shell_io *e = kiln_alloc(sizeof *e);
+    *e = *io;
+    e->job->ios++;
+    kiln_io_thread_submit_named(e->job->shell->io_thread, name, run_io, end_io, e);
 }
 
-void kiln_shell_send_bytes(kiln_shell_errand errand, kiln_str bytes, const char *name) {
-    kiln_strbuf_str(&errand.bytes, bytes);
-    kiln_shell_send_out(&errand, name);
+void kiln_shell_io_submit_bytes(kiln_shell_io io, kiln_str bytes, const char *name) {
+    kiln_strbuf_str(&io.bytes, bytes);
+    kiln_shell_io_submit(&io, name);
 }
 
-void kiln_shell_keep_artefact(kiln_shell_errand *e) {
+void kiln_shell_keep_artefact(kiln_shell_io *e) {
     e->status = kiln_blob_store_put(e->job->shell->store, kiln_strbuf_view(&e->bytes), &e->digest);
 }
 
-kiln_status kiln_shell_take_status(kiln_shell_errand *e) {
+kiln_status kiln_shell_take_status(kiln_shell_io *e) {
     kiln_status st = e->status;
     e->status = NULL;
     return st;

@@ -1,4 +1,4 @@
-/* The tuner's step: events to their rules, the connection, and what goes over all jobs. */
+/* The tuner's step: passes events on, keeps the connection, and does the work of all jobs. */
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/macros.h"
@@ -15,7 +15,7 @@ static void on_cancel(kiln_tuner *t, const kiln_msg_cancel *cancel) {
     kiln_tuner_job_stop(job, code, cancel->reason);
 }
 
-/* A tracker of a release before does not say how it ended. */
+/* A tracker of an earlier release does not say how the job ended. */
 static void on_close(kiln_tuner *t, const kiln_msg_job_close *close) {
     kiln_tuner_job *job = kiln_tuner_job_find_by_id(t, close->job);
     if (job)
@@ -40,7 +40,7 @@ static void on_message(kiln_tuner *t, const kiln_message *message) {
         kiln_tuner_send(t, &pong);
         break;
     }
-    default: break; /* PONG, LEASE_RENEW, GOAWAY: that it came is all there is to know */
+    default: break; /* PONG, LEASE_RENEW, GOAWAY: they only show that the tracker lives */
     }
 }
 

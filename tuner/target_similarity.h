@@ -1,15 +1,15 @@
-/* Which targets' times say something about another's: cores of one architecture share spaces, and
- * what a model learns of them beside their analytic estimates; so do GPUs of one vendor and family.
- */
+/* Whether times on one target predict times on another: cores of one architecture share schedule
+ * spaces, and so does what a model learns about them; the same holds for GPUs of one vendor and
+ * family. */
 #ifndef KILN_TUNER_TARGET_SIMILARITY_H
 #define KILN_TUNER_TARGET_SIMILARITY_H
 
 #include "base/target.h"
 
-/* How much, as a rank; 0: nothing. Of another architecture, or an emulator's beside a processor's,
- * they say nothing; then counts, in this order, whether vectors and their registers are alike, the
- * core is the same, and the threads are; of GPUs whether limits of a group, the device and its
- * units are. Symmetric. */
+/* A rank; 0: times do not compare, as between architectures, or between an emulator and a
+ * processor. Otherwise these count, in this order: like vectors and vector registers, the same
+ * core, the same threads; for GPUs like limits of a group, the same device, the same units.
+ * Symmetric. */
 uint32_t kiln_target_similarity(const kiln_target *a, const kiln_target *b);
 
 #endif

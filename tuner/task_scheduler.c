@@ -4,38 +4,41 @@
 
 #include "base/macros.h"
 
-#define PROGRESS 0.2 /* weight of what the last trials gained; the rest is hope (Ansor's alpha) */
-#define SIMILAR 2.0  /* a task may come this near to the best speed of its like (Ansor's beta) */
-#define NEVER_DONE 0.01 /* of the time may be gained even at the peak: that is measured, too */
+#define PROGRESS \
+    0.2 /* weight of the gain of the last trials; the rest is the expected gain (Ansor's alpha) */
+#define SIMILAR \
+    2.0 /* a task can come within this factor of the best speed of similar ones (Ansor's beta) */
+#define NEVER_DONE \
+    0.01 /* share of the time that can be gained even at the peak, which is a measurement, too */
 #define NEAR_PEAK 0.9
 #define TRIAL_NS 60e6   /* of a trial whatever its kernel: proposal, build, transfer, load */
 #define TRIAL_RUNS 12.0 /* of the kernel in a trial at least: checked, warmed up, sampled */
 #define SAMPLES_NS 50e6 /* of samples at most, however short the kernel */
 
-void kiln_tuner_chance_add(kiln_tuner_chance *chance, double median_ns) {
-    chance->tried++;
-    if (median_ns > 0 && (chance->best_ns <= 0 || median_ns < chance->best_ns))
-        chance->best_ns = median_ns;
-    chance->trail_ns[chance->trail_count++ % KILN_TUNER_TRAIL] = chance->best_ns;
+void kiln_tuner_stats_add(kiln_tuner_stats *stats, double median_ns) {
+    stats->tried++;
+    if (median_ns > 0 && (stats->best_ns <= 0 || median_ns < stats->best_ns))
+        stats->best_ns = median_ns;
+    stats->recent_ns[stats->recent_count++ % KILN_TUNER_RECENT] = stats->best_ns;
 }
 
-void kiln_tuner_chance_limit(kiln_tuner_chance *chance, double peak_flops) {
+void kiln_tuner_stats_limit(kiln_tuner_stats *stats, double peak_flops) {
     if (!(peak_flops > 0)) return;
-    double floor_ns = chance->least_flops / peak_flops * 1e9;
-    if (chance->floor_ns <= 0 || floor_ns < chance->floor_ns) chance->floor_ns = floor_ns;
+    double floor_ns = stats->least_flops / peak_flops * 1e9;
+    if (stats->floor_ns <= 0 || floor_ns < stats->floor_ns) stats->floor_ns = floor_ns;
 }
 
-/* Gained per trial lately. */
-static double progress(const kiln_tuner_chance *c) {
-    uint32_t count = KILN_MIN(c->trail_count, KILN_TUNER_TRAIL);
+/* Gain per trial over the last trials. */
+static double progress(const kiln_tuner_stats *c) {
+    uint32_t count = KILN_MIN(c->recent_count, KILN_TUNER_RECENT);
     if (count < 2) return 0;
-    double oldest = c->trail_ns[(c->trail_count - count) % KILN_TUNER_TRAIL];
+    double oldest = c->recent_ns[(c->recent_count - count) % KILN_TUNER_RECENT];
     return oldest > 0 ? (oldest - c->best_ns) / count : 0;
 }
 
-/* What may be gained yet: the n-th trial some 1/n of the time above the peak's, or as much as the
- * like allow. */
-static double hope(const kiln_tuner_chance *c, double flops_per_ns) {
+/* Gain to expect: the n-th trial saves 1/n of the time above the peak's, or reaches the speed of
+ * similar tasks. */
+static double hope(const kiln_tuner_stats *c, double flops_per_ns) {
     double above = KILN_MAX(c->best_ns - c->floor_ns, NEVER_DONE * c->best_ns);
     double gain = above / (c->tried + c->under_way + 1);
     double reachable = flops_per_ns > 0 ? SIMILAR * c->flops / flops_per_ns : 0;
@@ -43,20 +46,20 @@ static double hope(const kiln_tuner_chance *c, double flops_per_ns) {
     return gain;
 }
 
-/* Tasks are not left to what joins them before they were tried so often: a single time may be one
- * that something else disturbed. */
+/* Separate tasks have this many results before a fused task counts as faster: a single time may be
+ * disturbed. */
 #define TRIED_MIN 3
 
-/* What remains of a gain on the side that is behind by so much. */
+/* The part of a gain that exceeds the distance to the faster side. */
 static double beyond(double gain, double behind_ns) {
     return behind_ns > 0 ? KILN_MAX(gain - behind_ns, 0) : gain;
 }
 
-/* Of one inference, when each call gains so much. */
-static double gain_of_inference(const kiln_tuner_chance *c, double gain) {
+/* Gain of one inference when each call gains so much. */
+static double gain_of_inference(const kiln_tuner_stats *c, double gain) {
     double sum = c->weight * gain;
-    for (uint32_t r = 0; r < c->rivals_count; r++) {
-        const kiln_tuner_rivals *of = c->rivals[r];
+    for (uint32_t r = 0; r < c->substitute_count; r++) {
+        const kiln_tuner_substitute *of = c->substitutes[r];
         double apart_ns = 0, calls = 0;
         bool known = of->joined->best_ns > 0, sure = true;
         for (uint32_t i = 0; i < of->count; i++) {
@@ -73,29 +76,29 @@ static double gain_of_inference(const kiln_tuner_chance *c, double gain) {
     return KILN_MAX(sum, 0);
 }
 
-double kiln_tuner_chance_gain(const kiln_tuner_chance *c, double flops_per_ns) {
+double kiln_tuner_stats_gain(const kiln_tuner_stats *c, double flops_per_ns) {
     if (c->best_ns <= 0) return INFINITY;
     double cost_ns = TRIAL_NS + KILN_MAX(TRIAL_RUNS * c->best_ns, SAMPLES_NS);
     double gain = PROGRESS * progress(c) + (1 - PROGRESS) * hope(c, flops_per_ns);
     return gain_of_inference(c, gain) / (cost_ns / 1e9);
 }
 
-static double best_speed(const kiln_tuner_chance *const *chance, uint32_t count, kiln_str op) {
+static double best_speed(const kiln_tuner_stats *const *stats, uint32_t count, kiln_str op) {
     double best = 0;
     for (uint32_t i = 0; i < count; i++)
-        if (chance[i]->best_ns > 0 && kiln_str_equal(chance[i]->op, op))
-            best = KILN_MAX(best, chance[i]->flops / chance[i]->best_ns);
+        if (stats[i]->best_ns > 0 && kiln_str_equal(stats[i]->op, op))
+            best = KILN_MAX(best, stats[i]->flops / stats[i]->best_ns);
     return best;
 }
 
-uint32_t kiln_tuner_choose(const kiln_tuner_chance *const *chance, uint32_t count) {
+uint32_t kiln_tuner_choose(const kiln_tuner_stats *const *stats, uint32_t count) {
     uint32_t chosen = count;
     double most = -1;
     for (uint32_t i = 0; i < count; i++) {
-        if (chance[i]->waits) continue;
-        double gain = kiln_tuner_chance_gain(chance[i], best_speed(chance, count, chance[i]->op));
-        /* Of those that nothing is known of, the one with fewest trials under way. */
-        if (isinf(gain)) gain = 1e300 / (1 + chance[i]->tried + chance[i]->under_way);
+        if (stats[i]->waits) continue;
+        double gain = kiln_tuner_stats_gain(stats[i], best_speed(stats, count, stats[i]->op));
+        /* Among tasks without a result: the one with the fewest trials under way. */
+        if (isinf(gain)) gain = 1e300 / (1 + stats[i]->tried + stats[i]->under_way);
         if (gain <= most) continue;
         most = gain;
         chosen = i;
@@ -103,13 +106,13 @@ uint32_t kiln_tuner_choose(const kiln_tuner_chance *const *chance, uint32_t coun
     return chosen;
 }
 
-bool kiln_tuner_is_at_peak(const kiln_tuner_chance *chance) {
-    return chance->best_ns > 0 && chance->floor_ns >= NEAR_PEAK * chance->best_ns;
+bool kiln_tuner_is_at_peak(const kiln_tuner_stats *stats) {
+    return stats->best_ns > 0 && stats->floor_ns >= NEAR_PEAK * stats->best_ns;
 }
 
-bool kiln_tuner_is_worth(const kiln_tuner_chance *const *chance, uint32_t count, uint32_t which) {
+bool kiln_tuner_is_worth(const kiln_tuner_stats *const *stats, uint32_t count, uint32_t which) {
     double inference_ns = 0;
-    for (uint32_t i = 0; i < count; i++) inference_ns += chance[i]->weight * chance[i]->best_ns;
-    double speed = best_speed(chance, count, chance[which]->op);
-    return kiln_tuner_chance_gain(chance[which], speed) >= KILN_TUNER_WORTH * inference_ns;
+    for (uint32_t i = 0; i < count; i++) inference_ns += stats[i]->weight * stats[i]->best_ns;
+    double speed = best_speed(stats, count, stats[which]->op);
+    return kiln_tuner_stats_gain(stats[which], speed) >= KILN_TUNER_WORTH * inference_ns;
 }

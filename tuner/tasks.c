@@ -39,29 +39,30 @@ static void keep_stored(kiln_tuner_job_task *tasks, const kiln_tuner_event *even
 static void keep_rivals(kiln_tuner_job_task *tasks, const kiln_tuner_event *event,
                         kiln_arena *arena) {
     const uint32_t count = event->alternative_count;
-    kiln_tuner_rivals *rivals = KILN_ARENA_ARRAY(arena, kiln_tuner_rivals, count);
+    kiln_tuner_substitute *substitutes = KILN_ARENA_ARRAY(arena, kiln_tuner_substitute, count);
     for (uint32_t r = 0; r < count; r++) {
         const kiln_tuner_alternative *from = &event->alternative[r];
         KILN_CHECK(from->task < event->task_count);
-        kiln_tuner_chance *joined = &tasks[from->task].chance;
-        rivals[r] =
-            (kiln_tuner_rivals){.joined = joined, .count = from->count, .times = from->times};
+        kiln_tuner_stats *joined = &tasks[from->task].stats;
+        substitutes[r] =
+            (kiln_tuner_substitute){.joined = joined, .count = from->count, .times = from->times};
         joined->weight = 0; /* its calls count with those that it replaces */
         for (uint32_t i = 0; i < from->count; i++) {
             KILN_CHECK(from->instead_of[i] < event->task_count);
-            rivals[r].apart[i] = &tasks[from->instead_of[i]].chance;
+            substitutes[r].apart[i] = &tasks[from->instead_of[i]].stats;
         }
     }
     for (uint32_t t = 0; count && t < event->task_count; t++) {
-        kiln_tuner_chance *chance = &tasks[t].chance;
-        const kiln_tuner_rivals **of = KILN_ARENA_ARRAY(arena, const kiln_tuner_rivals *, count);
+        kiln_tuner_stats *stats = &tasks[t].stats;
+        const kiln_tuner_substitute **of =
+            KILN_ARENA_ARRAY(arena, const kiln_tuner_substitute *, count);
         for (uint32_t r = 0; r < count; r++) {
-            bool on_side = rivals[r].joined == chance;
-            for (uint32_t i = 0; i < rivals[r].count; i++)
-                on_side = on_side || rivals[r].apart[i] == chance;
-            if (on_side) of[chance->rivals_count++] = &rivals[r];
+            bool on_side = substitutes[r].joined == stats;
+            for (uint32_t i = 0; i < substitutes[r].count; i++)
+                on_side = on_side || substitutes[r].apart[i] == stats;
+            if (on_side) of[stats->substitute_count++] = &substitutes[r];
         }
-        chance->rivals = of;
+        stats->substitutes = of;
     }
 }
 
@@ -70,13 +71,13 @@ static void init(kiln_tuner_job_task *task, const kiln_tuner_task *given, kiln_a
     task->given.key = kiln_str_from(kiln_str_dup(arena, given->key));
     task->given.op = kiln_str_from(kiln_str_dup(arena, given->op));
     task->given.error = (kiln_str){0};
-    task->chance = (kiln_tuner_chance){.op = task->given.op,
-                                       .weight = KILN_MAX(given->weight, 1u),
-                                       .flops = given->flops,
-                                       .least_flops = given->least_flops,
-                                       .best_ns = given->best_ns,
-                                       .tried = given->stored_count + given->repeat_count};
-    kiln_tuner_chance_limit(&task->chance, given->peak_flops);
+    task->stats = (kiln_tuner_stats){.op = task->given.op,
+                                     .weight = KILN_MAX(given->weight, 1u),
+                                     .flops = given->flops,
+                                     .least_flops = given->least_flops,
+                                     .best_ns = given->best_ns,
+                                     .tried = given->stored_count + given->repeat_count};
+    kiln_tuner_stats_limit(&task->stats, given->peak_flops);
     kiln_tuner_race_take(&task->race, given->best_ns);
     task->changed = true;
 }

@@ -29,25 +29,26 @@ typedef enum kiln_tuner_final_state {
     KILN_TUNER_FINAL_DONE,
 } kiln_tuner_final_state;
 
-/* The finals of a task, and its best by what they showed. Written by finalist.c. */
+/* The finals of a task, and its best so far. Written by finalist.c. */
 typedef struct kiln_tuner_finals {
     kiln_tuner_final_state state;
-    double best_ns;   /* as it is told: the judged one's, or that of one who looks clearly faster */
+    double best_ns;   /* as reported: the judged time, or that of a candidate that looks clearly
+                         faster */
     double gain_low;  /* of it over the default, as a final says; 0: none has shown it */
     double judged_ns; /* of the best of the last final, in turns; 0: there was none */
     double judged_gain_low;  /* of it over the default */
-    double alone_ns;         /* the fastest that stood in no final; 0: none */
+    double alone_ns;         /* the fastest candidate that was in no final; 0: none */
     double late_ns, rest_ns; /* of those that came after the last GATHER, and that it left out */
     uint32_t judged_done;    /* `done` when the last judgement began */
 } kiln_tuner_finals;
 
 /* Written by pipeline.c, too. */
 typedef struct kiln_tuner_job_task {
-    kiln_tuner_task given;    /* texts in the job's arena */
-    kiln_tuner_chance chance; /* what observed results promise of further ones */
-    bool closed;       /* nothing more is proposed: its share is stored, or its space ended */
-    kiln_rest rest;    /* why nothing more is proposed, or no final was */
-    const char *error; /* why it was given up, in the job's arena; NULL: it was not */
+    kiln_tuner_task given;  /* texts in the job's arena */
+    kiln_tuner_stats stats; /* what observed results promise of further ones */
+    bool closed;            /* nothing more is proposed: its share is stored, or its space ended */
+    kiln_rest rest;         /* why nothing more is proposed, or no final was */
+    const char *error;      /* why it was given up, in the job's arena; NULL: it was not */
     uint32_t next_propose, next_observe;
     uint32_t missing;             /* of those observed: there was no such candidate */
     uint32_t done, failed, raced; /* recorded */

@@ -1,13 +1,15 @@
-/* What the database already knows (transfer):
- * records of the job's own tasks (the newest of each), which count towards their shares and are
- * never measured again;
- * hints for these tasks (records that neither we nor the job's project trust): the fastest are
- * proposed first, and the model learns from them, but they count for nothing until they were
- * measured again here; records of these tasks on the target most akin to the job's
- * (target_similarity.h), the fastest of which are proposed first, and from which the model learns;
- * schedules written by hand, which the job brings and which are proposed before all others; records
- * of other tasks on the job's target, from which the model learns: those of tasks most like the
- * job's own, by the features of their fastest trace. */
+/* Transfer: what the database knows of a job before its first trial.
+ *
+ * - Records of the job's own tasks, the newest of each. They count towards the tasks' shares and
+ * are never measured again.
+ * - Hints for these tasks: records that neither we nor the job's project trust. The fastest are
+ *   proposed first and the model learns from them, but they count only after they are measured
+ * here.
+ * - Records of these tasks on the most similar other target (target_similarity.h). The fastest are
+ *   proposed first, and the model learns from them.
+ * - Schedules written by hand, which the job brings. They are proposed before all others.
+ * - Records of other tasks on the job's target: the model learns from those of the most similar
+ *   tasks, by the features of their fastest trace. */
 #include <math.h>
 
 #include "base/log.h"
@@ -22,7 +24,7 @@
 
 /* ---- on the loop: reading ---- */
 
-/* Whether a record was made for the model that this job tunes. Jobs that are not known were not. */
+/* Whether a job of the same model made the record. Unknown jobs count as of other models. */
 static kiln_status is_repeat(kiln_shell_job *job, kiln_str job_id, kiln_map *known, bool *out) {
     uint64_t answer = 0;
     kiln_status st = KILN_OK;
@@ -40,7 +42,7 @@ static kiln_status is_repeat(kiln_shell_job *job, kiln_str job_id, kiln_map *kno
 }
 
 /* Board and infrastructure faults teach nothing. */
-static bool teaches(const kiln_db_record *record) {
+static bool is_sample(const kiln_db_record *record) {
     kiln_outcome outcome = KILN_OUTCOME_INFRA;
     if (!kiln_outcome_find(record->outcome, &outcome)) return false;
     return outcome == KILN_OUTCOME_OK || kiln_outcome_blame(outcome) == KILN_BLAME_CANDIDATE;
@@ -65,7 +67,7 @@ static kiln_db_filter filter_of(const kiln_shell_job *job) {
                             .codegen_version = kiln_str_from(kiln_codegen_version())};
 }
 
-/* Of others what they stored before the job began: a restart must find the same. */
+/* Only records from before the job began: a restart must find the same. */
 static kiln_db_filter filter_of_others(const kiln_shell_job *job) {
     kiln_db_filter filter = filter_of(job);
     filter.before_wall_ns = (int64_t)job->opened_wall_ns;
@@ -104,7 +106,7 @@ static kiln_status find_own(kiln_shell_job *job, uint32_t index, kiln_map *known
             task->known.repeat_count++;
         else
             task->known.stored_count++;
-        if (!teaches(&record[i])) continue;
+        if (!is_sample(&record[i])) continue;
         kiln_transfer_record transferred = transfer_of(job, index, &record[i]);
         kiln_vec_push_in(&job->arena, &job->transfer.records, transferred);
     }
@@ -114,15 +116,16 @@ static kiln_status find_own(kiln_shell_job *job, uint32_t index, kiln_map *known
 
 /* ---- the same tasks on another target ---- */
 
-/* The target most akin to the job's of those on which the task ran; *out_kin NULL: none. */
-static kiln_status find_kin(kiln_shell_job *job, kiln_str key, kiln_str *out_text,
-                            const kiln_target **out_kin) {
+/* The target most similar to the job's among those with records of the task; *out_similar NULL:
+ * none. */
+static kiln_status find_similar_target(kiln_shell_job *job, kiln_str key, kiln_str *out_text,
+                                       const kiln_target **out_similar) {
     kiln_db_filter filter = filter_of_others(job);
     kiln_db_record *best = NULL;
     uint32_t count = 0, most = 0;
     filter.task_key = key;
     filter.target = (kiln_str){0};
-    *out_kin = NULL;
+    *out_similar = NULL;
     kiln_status st = kiln_db_best(job->shell->db, &filter, &job->arena, &best, &count);
     for (uint32_t i = 0; !st && i < count; i++) {
         kiln_target *target = KILN_ARENA_NEW(&job->arena, kiln_target);
@@ -131,15 +134,15 @@ static kiln_status find_kin(kiln_shell_job *job, kiln_str key, kiln_str *out_tex
         kiln_status_free(unknown); /* of a version that knew other targets */
         if (similarity <= most || kiln_str_equal(best[i].target, job->spec.target)) continue;
         most = similarity;
-        *out_kin = target;
+        *out_similar = target;
         *out_text = best[i].target;
     }
     return st;
 }
 
-/* At most `limit` of the task's records on `kin`, as transfer. */
-static kiln_status find_of_kin(kiln_shell_job *job, uint32_t task, kiln_db_filter filter,
-                               const kiln_target *kin) {
+/* At most `limit` of the task's records on `similar`, as transfer. */
+static kiln_status find_similar(kiln_shell_job *job, uint32_t task, kiln_db_filter filter,
+                                const kiln_target *similar) {
     kiln_db_record *record = NULL;
     uint32_t count = 0;
     kiln_str key = job->task[task].key;
@@ -150,10 +153,10 @@ static kiln_status find_of_kin(kiln_shell_job *job, uint32_t task, kiln_db_filte
                                     filter.whose == KILN_DB_HINTS ? " hints" : "");
     kiln_status st = kiln_db_records(job->shell->db, &filter, &scratch, &record, &count);
     for (uint32_t i = 0; !st && i < count; i++) {
-        if (!teaches(&record[i])) continue;
+        if (!is_sample(&record[i])) continue;
         kiln_transfer_record transferred = transfer_of(job, task, &record[i]);
         transferred.key = kiln_str_from(group);
-        transferred.target = kin;
+        transferred.target = similar;
         transferred.adopted = filter.order == KILN_DB_FASTEST;
         kiln_vec_push_in(&job->arena, &job->transfer.records, transferred);
     }
@@ -168,24 +171,24 @@ static kiln_status find_hints(kiln_shell_job *job, uint32_t task) {
     filter.whose = KILN_DB_HINTS;
     filter.order = KILN_DB_FASTEST;
     filter.limit = ADOPTED_MAX;
-    kiln_status st = find_of_kin(job, task, filter, &job->target);
+    kiln_status st = find_similar(job, task, filter, &job->target);
     filter.order = KILN_DB_NEWEST;
     filter.limit = KILN_TRANSFER_RECORDS_PER_TASK;
-    return st || !job->model ? st : find_of_kin(job, task, filter, &job->target);
+    return st || !job->model ? st : find_similar(job, task, filter, &job->target);
 }
 
-static kiln_status find_elsewhere(kiln_shell_job *job, uint32_t task) {
+static kiln_status find_on_similar_target(kiln_shell_job *job, uint32_t task) {
     kiln_db_filter filter = filter_of_others(job);
-    const kiln_target *kin = NULL;
-    kiln_status st = find_kin(job, job->task[task].key, &filter.target, &kin);
-    if (st || !kin) return st;
+    const kiln_target *similar = NULL;
+    kiln_status st = find_similar_target(job, job->task[task].key, &filter.target, &similar);
+    if (st || !similar) return st;
     filter.task_key = job->task[task].key;
     filter.order = KILN_DB_FASTEST;
     filter.limit = ADOPTED_MAX;
-    st = find_of_kin(job, task, filter, kin);
+    st = find_similar(job, task, filter, similar);
     filter.order = KILN_DB_NEWEST;
     filter.limit = KILN_TRANSFER_RECORDS_PER_TASK;
-    return st || !job->model ? st : find_of_kin(job, task, filter, kin);
+    return st || !job->model ? st : find_similar(job, task, filter, similar);
 }
 
 /* ---- other tasks ---- */
@@ -210,7 +213,7 @@ static kiln_status find_others(kiln_shell_job *job) {
     kiln_status st = kiln_db_records(job->shell->db, &filter, &scratch, &record, &count);
     for (uint32_t i = 0; !st && i < count; i++) {
         uint64_t text = 0;
-        if (is_own(job, record[i].task_key) || !teaches(&record[i])) continue;
+        if (is_own(job, record[i].task_key) || !is_sample(&record[i])) continue;
         if (!kiln_map_find(&text_of, record[i].task_key, &text)) {
             kiln_db_task *row = KILN_ARENA_NEW(&job->arena, kiln_db_task);
             bool found = false;
@@ -281,7 +284,7 @@ kiln_status kiln_shell_find_transfer(kiln_shell_job *job) {
     for (uint32_t i = 0; !st && i < job->task_count; i++) {
         st = find_own(job, i, &known);
         if (!st) st = find_hints(job, i);
-        if (!st) st = find_elsewhere(job, i);
+        if (!st) st = find_on_similar_target(job, i);
     }
     if (!st && job->model) st = find_others(job);
     if (!st) st = find_by_hand(job);
@@ -387,7 +390,7 @@ static void teach_others(kiln_shell_job *job) {
 
 /* Encoded for the core on which it was measured: what is learnt is how far that was
  * from the core's own analytic estimate. */
-static void teach_elsewhere(kiln_shell_job *job, const kiln_transfer_record *transferred) {
+static void teach_similar(kiln_shell_job *job, const kiln_transfer_record *transferred) {
     kiln_encoding candidate;
     kiln_arena scratch;
     kiln_arena_init(&scratch, (size_t)1 << 20);
@@ -413,7 +416,7 @@ void kiln_shell_teach(kiln_shell_job *job) {
         else if (transferred->adopted)
             kiln_searcher_adopt(searcher, transferred->trace);
         else
-            teach_elsewhere(job, transferred);
+            teach_similar(job, transferred);
     }
     for (uint32_t i = 0; i < job->task_count; i++) begin_with(job, &job->task[i]);
 }

@@ -18,7 +18,7 @@ typedef enum kiln_trial_state {
     KILN_TRIAL_RECORDING,
     KILN_TRIAL_RECORDED,  /* waits for its turn to be observed */
     KILN_TRIAL_EXHAUSTED, /* there was no such candidate, or its task was given up; waits for its
-                             turn to say so */
+                             turn to be observed */
 } kiln_trial_state;
 
 /* A trial between PROPOSE and OBSERVE, or a final. Written by pipeline.c, too. */
@@ -58,11 +58,11 @@ void kiln_tuner_trial_remove(kiln_tuner_job *job, kiln_tuner_trial *trial);
 /* Built: these are to be uploaded. */
 void kiln_tuner_trial_set_artefacts(kiln_tuner_trial *trial, const kiln_msg_blob_ref *artefact,
                                     uint32_t count);
-/* It goes to the board of this lease; without an artefact when it has none yet. */
+/* It goes to the board of this lease, by recipe when it is not built. */
 void kiln_tuner_trial_sent(kiln_tuner_trial *trial, uint64_t lease, uint64_t now_ns);
 /* A sign of it; `runs`: code of the candidate does. */
 void kiln_tuner_trial_heard(kiln_tuner_trial *trial, uint64_t now_ns, bool runs);
-/* It was sent and has to go again: with its artefact, or it is built anew. */
+/* It was sent and must be sent again, or built first when it went by recipe. */
 void kiln_tuner_trial_requeue(kiln_tuner_trial *trial);
 /* The same when its lease is gone; returns whether its board went away while it ran there. */
 bool kiln_tuner_trial_lost(kiln_tuner_trial *trial, bool board_lost);

@@ -26,8 +26,8 @@
  * judged within the search still holds (finalist.h). Judgements decide what is shown, shipped and
  * raced against; what is proposed next depends on observed results alone, so that it is the same
  * whether a judgement was made, was lost or came late.
- * - A tuner that loses its claim on a job to another gives its leases back and drops what is not
- * measured; should it get the claim again, it goes on with what is stored.
+ * - A tuner that loses its claim on a job gives its leases back and drops what is not measured;
+ * when it gets the claim again, it goes on from the stored records.
  * - After a restart the shell gives the stored records back (`stored` of PREPARED); those trials
  * are proposed and observed again, so that the searcher is where it was, but neither built nor
  * measured.
@@ -59,10 +59,12 @@
 #define KILN_TUNER_LEASES_MAX 64u /* of one job: boards used at once */
 #define KILN_TUNER_BOARD_DEPTH \
     3u /* trials sent to one lease at a time: one runs, the others' blobs are brought */
-#define KILN_TUNER_BOARD_HUNGRY \
-    2u /* a board that builds gets recipes when it has fewer: the next is built while one runs */
-#define KILN_TUNER_LONELY_NS \
-    UINT64_C(10000000000) /* without builders and boards that build: when people are told */
+#define KILN_TUNER_BOARD_BUILDS                                                                   \
+    2u /* a board that builds gets recipes while it has fewer trials: it builds one while another \
+          runs */
+#define KILN_TUNER_NO_BUILDER_NS                                                                  \
+    UINT64_C(10000000000) /* after this time without builders and boards that build the client is \
+                             told */
 #define KILN_TUNER_ATTEMPTS_MAX 3u
 #define KILN_TUNER_EVENT_NS UINT64_C(250000000) /* between progress events */
 
@@ -93,7 +95,7 @@ typedef struct kiln_tuner_task {
     kiln_str error;         /* why it cannot be searched; empty: it can */
 } kiln_tuner_task;
 
-/* Tasks that another one may stand in place of; all by their place in the list. */
+/* A fused task and the tasks that it can replace; all by their place in the list. */
 typedef struct kiln_tuner_alternative {
     uint32_t task, count, instead_of[KILN_TUNER_ROW];
     double times; /* per inference */
@@ -153,8 +155,7 @@ typedef struct kiln_tuner_event {
     kiln_str trace;           /* binary form; copied */
     const kiln_msg_blob_ref *finalist;
     uint32_t finalist_count;
-    double
-        alone_ns; /* GATHERED: of the fastest that neither stands nor stood in a final; 0: none */
+    double alone_ns; /* GATHERED: of the fastest that is and was in no final; 0: none */
     kiln_digest digest;
     const char *text;    /* BUILT: error text for the record */
     kiln_code code;      /* of failure */

@@ -44,7 +44,7 @@ static kiln_status check(const kiln_program *te, const kiln_layout *const *layou
     const kiln_space_options space = {.layout = layout, .accuracy = *accuracy};
     kiln_points *points = NULL;
     kiln_point point;
-    kiln_status st = kiln_points_of_space_with(te, target, &space, KILN_MODEL_ANALYTIC, &points);
+    kiln_status st = kiln_points_of_space(te, target, &space, KILN_MODEL_ANALYTIC, &points);
     if (st) return st;
     st = points->find(points, trace, arena, &point);
     if (kiln_status_code(st) == KILN_NOT_FOUND) {

@@ -6,7 +6,7 @@ import subprocess
 
 import kiln
 
-LOGS = pathlib.Path(__file__).parents[2] / "tuner/measure/replay/logs"
+LOGS = pathlib.Path(__file__).parents[2] / "tests/replay/logs"
 LAYERS = [f"C{i}" for i in range(1, 13)]
 MARKS = (16, 32, 64, 100)
 

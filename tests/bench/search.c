@@ -3,7 +3,7 @@
  *     bench-search LOG...                    best found after some trials, geometric mean over
  * seeds bench-search --record DATABASE TASK    the log of a task, from the records of kiln tune
  *
- * A log is the text of tuner/measure/replay/log.h. What a search finds is given as the best of the
+ * A log is the text of tests/replay/log.h. What a search finds is given as the best of the
  * whole log over it: 1 is as good as a log's fastest trial. */
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "base/file.h"
 #include "base/macros.h"
 #include "base/vec.h"
-#include "tuner/measure/replay/pool.h"
+#include "tests/replay/pool.h"
 
 #define SEEDS 10u
 #define TRIALS 128u

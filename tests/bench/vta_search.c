@@ -4,7 +4,7 @@
  *     bench-vta-search log CONFIG LAYER    all schedules of a layer with their times, as a log
  *     bench-vta-search search LOG...       what searches find in these spaces, one log a layer
  *
- * Logs are the text of tuner/measure/replay/log.h. Times are cycles, so nothing is by chance but
+ * Logs are the text of tests/replay/log.h. Times are cycles, so nothing is by chance but
  * what seeds say. */
 #include <math.h>
 #include <stdio.h>
@@ -12,9 +12,9 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "tests/replay/pool.h"
 #include "tests/support/sign_test.h"
 #include "tests/support/vta_tuning.h"
-#include "tuner/measure/replay/pool.h"
 
 #define SEEDS 10u
 #define COLD 48u

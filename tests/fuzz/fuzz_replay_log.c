@@ -1,7 +1,7 @@
 /* Logs of recorded trials: what parses prints as a log that parses to the same text again. */
 #include "base/check.h"
 #include "tests/fuzz/fuzz.h"
-#include "tuner/measure/replay/log.h"
+#include "tests/replay/log.h"
 
 int kiln_fuzz_one(const uint8_t *data, size_t size) {
     kiln_arena arena;

@@ -11,11 +11,11 @@
 #include "base/vec.h"
 #include "tuner/model/model_row.h"
 
-/* Lessons of other tasks: with all their weight, or before the task itself has spoken, they move
- * the search from where the analytic model rightly sends it (docs/decisions/0006). */
-#define LESSON_WEIGHT 0.1f
+/* Samples of other tasks: with full weight, or without samples of the task itself, they make
+ * predictions worse than the analytic model's (docs/decisions/0006). */
+#define TRANSFER_WEIGHT 0.1f
 #define OWN_MIN 8u
-#define SAMPLES_MIN 16 /* fewer teach less than the analytic model knows */
+#define SAMPLES_MIN 16 /* with fewer the trees are worse than the analytic model */
 #define HELD_OUT_EVERY 4u
 #define SCORE_MIN (-6.0f) /* slower than 64 times the best teaches nothing more */
 #define SCORE_FAILED 1.0f /* below the slowest of its task */
@@ -208,7 +208,7 @@ static void make_labels(kiln_cost_model *m) {
                                                .assembled = s->assembled,
                                                .task = s->task,
                                                .label = label_of(s, &range[s->task]),
-                                               .weight = s->transferred ? LESSON_WEIGHT : 1};
+                                               .weight = s->transferred ? TRANSFER_WEIGHT : 1};
     }
     if (m->options.shuffle_labels) shuffle(m->job.sample, count, m->options.seed);
     kiln_free(range);
@@ -228,9 +228,9 @@ static void free_job(kiln_cost_model *m) {
     memset(&m->job, 0, sizeof m->job);
 }
 
-/* What is not learnt from at first, to see how much learning helps: of every few new samples of the
- * tasks that are searched one, since it is them that the model serves. Which one is drawn: samples
- * that alternate, as those of two builders do, would else hold out one kind alone. */
+/* Holds out one of every few new samples of searched tasks, to find how many trees help. The one is
+ * drawn at random: samples of two builders alternate, and a fixed choice would hold out one
+ * builder's only. */
 static void hold_out(kiln_cost_model *m, uint32_t from) {
     kiln_rand rand;
     kiln_rand_init(&rand, m->options.seed);
@@ -258,7 +258,7 @@ void kiln_cost_model_train_begin(kiln_cost_model *model) {
                                     .uninformed = m->options.uninformed};
     m->training = true;
     m->threaded = m->row->fit && pthread_create(&m->thread, NULL, train, m) == 0;
-    if (!m->threaded) (void)train(m); /* no thread to be had, or nothing to learn: here, then */
+    if (!m->threaded) (void)train(m); /* no thread, or nothing to learn: on this one */
 }
 
 static void forget(kiln_cost_model *m) {
@@ -288,7 +288,7 @@ uint64_t kiln_cost_model_trained_ns(const kiln_cost_model *model) { return model
 
 void kiln_cost_model_destroy(kiln_cost_model *model) {
     if (!model) return;
-    kiln_status_free(kiln_cost_model_train_wait(model)); /* nobody wants its result any more */
+    kiln_status_free(kiln_cost_model_train_wait(model)); /* its result is not used any more */
     forget(model);
     kiln_map_deinit(&model->task);
     kiln_vec_deinit(&model->sample);

@@ -51,7 +51,7 @@ typedef struct kiln_encoding {
 KILN_MUST_USE kiln_status kiln_model_encode(kiln_model_kind kind, const kiln_program *scheduled,
                                             const kiln_target *target, kiln_arena *scratch,
                                             kiln_arena *arena, kiln_encoding *out);
-/* How unlike two candidates are to models of this kind, of one task or of two; 0: the same. */
+/* Distance of two candidates for models of this kind, of one task or of two; 0: the same. */
 double kiln_model_distance(kiln_model_kind kind, const kiln_encoding *a, const kiln_encoding *b);
 /* Where the analytic model sees the cycles go. out_term: [*out_count] in `arena`, of those that the
  * target's features count. */
@@ -116,7 +116,7 @@ KILN_MUST_USE kiln_status kiln_cost_model_predict(kiln_cost_model *model,
                                                   const kiln_encoding *candidate, uint32_t count,
                                                   float *out_score);
 
-/* What something known of a candidate contributes to its score. */
+/* The part of one feature in a candidate's score. */
 typedef struct kiln_reason {
     const char *name, *unit, *doc;
     double value; /* of the candidate */

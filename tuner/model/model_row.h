@@ -1,4 +1,4 @@
-/* What a row of models.def does. Private to tuner/model; model.c is what calls it.
+/* Functions of a row of models.def. Private to tuner/model; called by model.c.
  *
  * A row keeps nothing but what it was fitted to: a value that is made anew by each fit and read by
  * predictions until it is forgotten. */
@@ -13,7 +13,7 @@ typedef struct kiln_model_sample {
     kiln_assembled assembled; /* 0 registers: not known */
     uint32_t task;            /* numbered from 0; only samples of one task are comparable */
     float label; /* score that would be right: log2 of the task's best time over its own, and less
-                    than that of   the slowest for what failed */
+                    than the slowest's for a candidate that failed */
     float weight;
     bool held_out; /* judges how far to learn; learnt from after that */
 } kiln_model_sample;

@@ -1,6 +1,6 @@
 /* What a searcher moves in: closed traces, encoded for a cost model. Two makers exist: the space of
  * a task (points_space.c), where moves are mutations that replay judges, and a recorded pool
- * (tuner/measure/replay/pool.h), where moves go to neighbours among what was measured once.
+ * (tests/replay/pool.h), where moves go to neighbours among what was measured once.
  * Strategies do not know which one they have. */
 #ifndef KILN_TUNER_SEARCH_POINTS_H
 #define KILN_TUNER_SEARCH_POINTS_H
@@ -51,16 +51,11 @@ struct kiln_points {
     void (*destroy)(kiln_points *points);
 };
 
-/* The space of `te` on `target`, which must outlive it, for models of one kind. Errors are those of
- * kiln_space_create. */
+/* The space of `te` on `target`, which must outlive it, for models of one kind; what `options`
+ * point at is copied. Errors are those of kiln_space_create. */
 KILN_MUST_USE kiln_status kiln_points_of_space(const kiln_program *te, const kiln_target *target,
+                                               const kiln_space_options *options,
                                                kiln_model_kind model, kiln_points **out_points);
-/* The same with options; what they point at is copied. */
-KILN_MUST_USE kiln_status kiln_points_of_space_with(const kiln_program *te,
-                                                    const kiln_target *target,
-                                                    const kiln_space_options *options,
-                                                    kiln_model_kind model,
-                                                    kiln_points **out_points);
 
 /* A copy whose parts live in `arena`. */
 kiln_point kiln_point_copy(const kiln_point *point, kiln_arena *arena);

@@ -10,7 +10,7 @@ typedef struct space_points {
     kiln_model_kind model;
 } space_points;
 
-/* What a replayed trace is to a searcher. */
+/* The point of a replayed trace. */
 static kiln_status point_of(space_points *s, const kiln_trace *trace, const kiln_program *program,
                             kiln_arena *arena, kiln_point *out) {
     kiln_strbuf bytes = {0};
@@ -142,14 +142,8 @@ static void space_destroy(kiln_points *points) {
 }
 
 kiln_status kiln_points_of_space(const kiln_program *te, const kiln_target *target,
-                                 kiln_model_kind model, kiln_points **out_points) {
-    const kiln_space_options options = {0};
-    return kiln_points_of_space_with(te, target, &options, model, out_points);
-}
-
-kiln_status kiln_points_of_space_with(const kiln_program *te, const kiln_target *target,
-                                      const kiln_space_options *options, kiln_model_kind model,
-                                      kiln_points **out_points) {
+                                 const kiln_space_options *options, kiln_model_kind model,
+                                 kiln_points **out_points) {
     static const kiln_points table = {space_first,  space_draw,  space_at,       space_size,
                                       space_mutate, space_cross, space_distance, space_find,
                                       space_adopt,  space_check, space_destroy};

@@ -1,4 +1,4 @@
-/* What strategies see of a searcher. Private to tuner/search. */
+/* The part of a searcher that strategies use. Private to tuner/search. */
 #ifndef KILN_TUNER_SEARCH_SEARCH_H
 #define KILN_TUNER_SEARCH_SEARCH_H
 
@@ -6,9 +6,7 @@
 #include "base/vec.h"
 #include "tuner/search/searcher.h"
 
-#define KILN_SEARCH_BATCH                                                  \
-    4u /* proposals planned at once: each batch sees all results before it \
-        */
+#define KILN_SEARCH_BATCH 4u /* proposals planned at once, from all results so far */
 
 /* A candidate with its result. */
 typedef struct kiln_search_result {

@@ -1,6 +1,6 @@
 /* Simulated annealing over traces, guided by the model. Chains persist from plan to plan; each plan
  * trains the model on the results so far, scores the chains anew, heats them, and walks each some
- * steps while it cools. What the walks saw is ranked, and the batch is taken from its top.
+ * steps while it cools. All points of the walks are ranked, and the batch is the top of them.
  *
  * Sources: parallel persistent chains and epsilon-greedy as in AutoTVM (NeurIPS'18); restarts from
  * measured candidates as in Ansor (OSDI'20). Unlike there, scores below zero are scores like
@@ -21,7 +21,7 @@
 #define HOT 0.5            /* temperature of the first step, in octaves of predicted time */
 #define COLD 0.05          /* of the last */
 #define ELITE 12u          /* chains that restart from the fastest measured points */
-#define ELITE_OCTAVES 0.35 /* those at most this much slower than the best */
+#define ELITE_OCTAVES 0.35 /* of points at most this much slower than the best */
 #define EPSILON 0.06       /* chance of a proposal drawn without the model */
 #define SPREAD 1.0         /* least distance between two proposals of a batch */
 
@@ -30,7 +30,7 @@ typedef struct sa_state {
     uint32_t chain_count;
 } sa_state;
 
-/* Everything that this plan looked at: [count], scored. */
+/* All points of this plan: [count], scored. */
 typedef KILN_VEC(kiln_point) points_vec;
 
 static int by_score(const void *a, const void *b) {

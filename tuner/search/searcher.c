@@ -6,8 +6,8 @@
 #include "base/check.h"
 #include "tuner/search/search.h"
 
-/* Plans in vain, one after another, until the space counts as used up. Spaces are far larger than
- * any budget, except tiny ones, whose last members turn up within a few hundred draws. */
+/* After so many plans without a new candidate the space counts as used up. Spaces are far larger
+ * than any budget, except tiny ones, whose last members turn up within a few hundred draws. */
 #define PLANS_MAX 512
 
 typedef struct searcher_row {
@@ -201,7 +201,7 @@ static kiln_status make_plan(kiln_searcher *s) {
     search->plan.count = s->next = 0;
     kiln_arena_reset(&search->scratch);
     kiln_rand_init(&base, search->options.seed);
-    /* What is known moves the stream: a second search of a task does not draw the first's again. */
+    /* The known records are part of the seed: a second search of a task draws other points. */
     search->rand =
         kiln_rand_split(&base, (uint64_t)kiln_map_count(&search->seen) << 32 ^ search->plans);
     kiln_status st = KILN_OK;
@@ -269,8 +269,8 @@ kiln_status kiln_searcher_propose(kiln_searcher *searcher, const kiln_point **ou
 /* ---- for strategies ---- */
 
 #define DRAWS_MAX 64
-/* Trees are grown when so many results are new, and more the more there are already: over a job the
- * time for it then grows little faster than the number of results. */
+/* The model is trained when this many results are new, and more when it has many already: the time
+ * of all trainings then grows little faster than the number of results. */
 #define TRAIN_STEP 4u
 #define TRAIN_SHARE 12u
 

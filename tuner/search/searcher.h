@@ -6,8 +6,8 @@
  * again and leave no record.
  *
  * Calls of one searcher, and of all that share a model, come from one thread at a time, in the
- * order of tuner/tuner.h; they may take tens of milliseconds (training, replays), so the tuner calls
- * them off its loop. A strategy is a row of searchers.def and one file with a plan function
+ * order of tuner/tuner.h; they may take tens of milliseconds (training, replays), so the tuner
+ * calls them off its loop. A strategy is a row of searchers.def and one file with a plan function
  * (search.h). */
 #ifndef KILN_TUNER_SEARCH_SEARCHER_H
 #define KILN_TUNER_SEARCH_SEARCHER_H

@@ -281,7 +281,7 @@ static space *space_for(kiln_model_kind kind, kiln_arena *arena) {
     space *s = KILN_ARENA_NEW(arena, space);
     s->target = target_of(arena, "x86-64-v3");
     expect_ok(kiln_program_parse(kiln_str_from(product_text), arena, &s->te));
-    expect_ok(kiln_points_of_space(s->te, &s->target, kind, &s->points));
+    expect_ok(kiln_points_of_space(s->te, &s->target, &(kiln_space_options){0}, kind, &s->points));
     return s;
 }
 

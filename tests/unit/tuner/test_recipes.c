@@ -34,7 +34,7 @@ static void built(shop *s, uint32_t index) {
 static void a_board_that_would_wait_builds_what_no_builder_has_time_for(void **state) {
     shop *s = *state;
     begin(s, 2, SHOP_CODEGEN, 16);
-    assert_int_equal(shop_count_sent(s, KILN_MSG_TRIAL), KILN_TUNER_BOARD_HUNGRY);
+    assert_int_equal(shop_count_sent(s, KILN_MSG_TRIAL), KILN_TUNER_BOARD_BUILDS);
     const kiln_msg_trial *trial = shop_next_trial(s); /* 0 and 1 are with the builders */
     expect_recipe(trial, 2);
     expect_recipe(shop_next_trial(s), 3);

@@ -1,14 +1,14 @@
 /* Searchers on recorded logs: what each finds in so many trials, over ten seeds. The logs come
- * decompressed on the command line (tuner/measure/replay/logs). Nothing is measured and nothing is
+ * decompressed on the command line (tests/replay/logs). Nothing is measured and nothing is
  * by chance: the same tree gives the same figures. */
 #include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "tests/replay/pool.h"
 #include "tests/support/sign_test.h"
 #include "tests/support/test.h"
-#include "tuner/measure/replay/pool.h"
 
 #define SEEDS 10u
 #define TRIALS 64u

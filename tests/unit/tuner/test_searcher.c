@@ -65,7 +65,8 @@ static seeker seek(fixture *f, const char *name, const kiln_program *te, uint64_
     kiln_searcher_options options = {.seed = seed, .task = KILN_STR("task"), .model = s.model};
     kiln_points *points = NULL;
     assert_null(kiln_searcher_find(kiln_str_from(name), &options.kind));
-    assert_null(kiln_points_of_space(te, &f->target, KILN_MODEL_XGBOOST, &points));
+    assert_null(kiln_points_of_space(te, &f->target, &(kiln_space_options){0}, KILN_MODEL_XGBOOST,
+                                     &points));
     assert_null(kiln_searcher_create(&options, points, &s.searcher));
     return s;
 }
@@ -197,7 +198,8 @@ static kiln_points *points_elsewhere(fixture *f) {
     kiln_target *target = KILN_ARENA_NEW(&f->arena, kiln_target);
     kiln_points *points = NULL;
     assert_null(kiln_target_parse(KILN_STR("x86-64"), &f->arena, target));
-    assert_null(kiln_points_of_space(f->te, target, KILN_MODEL_XGBOOST, &points));
+    assert_null(
+        kiln_points_of_space(f->te, target, &(kiln_space_options){0}, KILN_MODEL_XGBOOST, &points));
     return points;
 }
 
@@ -211,7 +213,8 @@ static void what_was_fast_elsewhere_follows_the_default(void **state) {
         kiln_rand rand;
         uint32_t count = 0, adopted = 0;
         kiln_rand_init(&rand, 7);
-        assert_null(kiln_points_of_space(f->te, &f->target, KILN_MODEL_XGBOOST, &own));
+        assert_null(kiln_points_of_space(f->te, &f->target, &(kiln_space_options){0},
+                                         KILN_MODEL_XGBOOST, &own));
         while (count < 8) { /* some twice: they are proposed once */
             kiln_point point;
             kiln_status st = other->draw(other, &rand, &f->arena, &point);
@@ -312,8 +315,8 @@ static void what_cannot_be_adopted_is_ignored(void **state) {
     kiln_points *other = NULL;
     kiln_point point;
     assert_null(kiln_target_parse(KILN_STR("x86-64"), &f->arena, &target));
-    assert_null(
-        kiln_points_of_space(matmul(&f->arena, 1, 1, 1), &target, KILN_MODEL_XGBOOST, &other));
+    assert_null(kiln_points_of_space(matmul(&f->arena, 1, 1, 1), &target, &(kiln_space_options){0},
+                                     KILN_MODEL_XGBOOST, &other));
     assert_null(other->first(other, 0, &f->arena, &point));
     kiln_searcher_adopt(s.searcher, KILN_STR("no trace"));
     kiln_searcher_adopt(s.searcher, point.trace); /* of another task: asks nothing alike */
@@ -336,7 +339,8 @@ static void a_maximum_of_bytes_has_candidates_on_a_microcontroller(void **state)
                                             "y[i, j, k, l] max= x[i, j, k*2 + kh, l*2 + kw] "
                                             "init 0u8\n"),
                                    &f->arena, &te));
-    assert_null(kiln_points_of_space(te, &f->target, KILN_MODEL_XGBOOST, &points));
+    assert_null(kiln_points_of_space(te, &f->target, &(kiln_space_options){0}, KILN_MODEL_XGBOOST,
+                                     &points));
     assert_null(points->first(points, 0, &f->arena, &point));
     assert_null(points->check(points, &point));
     points->destroy(points);
@@ -374,7 +378,8 @@ static void one_that_learns_needs_a_model(void **state) {
     kiln_points *points = NULL;
     kiln_searcher *searcher = NULL;
     kiln_searcher_options options = {.kind = KILN_SEARCHER_SA, .task = KILN_STR("task")};
-    assert_null(kiln_points_of_space(f->te, &f->target, KILN_MODEL_XGBOOST, &points));
+    assert_null(kiln_points_of_space(f->te, &f->target, &(kiln_space_options){0},
+                                     KILN_MODEL_XGBOOST, &points));
     kiln_status st = kiln_searcher_create(&options, points, &searcher);
     assert_int_equal(kiln_status_code(st), KILN_INVALID_ARGUMENT);
     kiln_status_free(st);

@@ -5,33 +5,33 @@
 
 #include "tests/support/test.h"
 
-static kiln_tuner_chance chance_of(double weight, double best_ns, uint32_t tried) {
-    return (kiln_tuner_chance){
+static kiln_tuner_stats stats_of(double weight, double best_ns, uint32_t tried) {
+    return (kiln_tuner_stats){
         .op = KILN_STR("conv"), .weight = weight, .best_ns = best_ns, .tried = tried};
 }
 
-static uint32_t choose(const kiln_tuner_chance *a, const kiln_tuner_chance *b) {
-    return kiln_tuner_choose((const kiln_tuner_chance *[]){a, b}, 2);
+static uint32_t choose(const kiln_tuner_stats *a, const kiln_tuner_stats *b) {
+    return kiln_tuner_choose((const kiln_tuner_stats *[]){a, b}, 2);
 }
 
 static void a_task_without_results_goes_first(void **state) {
     (void)state;
-    kiln_tuner_chance known = chance_of(9, 1e9, 1), unknown = chance_of(1, 0, 0);
+    kiln_tuner_stats known = stats_of(9, 1e9, 1), unknown = stats_of(1, 0, 0);
     assert_int_equal(choose(&known, &unknown), 1);
-    kiln_tuner_chance waiting = chance_of(1, 0, 0);
+    kiln_tuner_stats waiting = stats_of(1, 0, 0);
     waiting.under_way = 1;
     assert_int_equal(choose(&waiting, &unknown), 1);
 }
 
 static void time_per_inference_counts_not_time_per_call(void **state) {
     (void)state;
-    kiln_tuner_chance once = chance_of(1, 1e6, 10), often = chance_of(5, 4e5, 10);
+    kiln_tuner_stats once = stats_of(1, 1e6, 10), often = stats_of(5, 4e5, 10);
     assert_int_equal(choose(&once, &often), 1);
 }
 
 static void a_task_that_had_many_trials_waits_for_the_others(void **state) {
     (void)state;
-    kiln_tuner_chance worn = chance_of(1, 1e6, 100), fresh = chance_of(1, 5e5, 5);
+    kiln_tuner_stats worn = stats_of(1, 1e6, 100), fresh = stats_of(1, 5e5, 5);
     assert_int_equal(choose(&worn, &fresh), 1);
     fresh.under_way = 60; /* and those under way count */
     assert_int_equal(choose(&worn, &fresh), 0);
@@ -39,10 +39,10 @@ static void a_task_that_had_many_trials_waits_for_the_others(void **state) {
 
 static void progress_asks_for_more(void **state) {
     (void)state;
-    kiln_tuner_chance still = chance_of(1, 0, 40), moving = chance_of(1, 0, 40);
+    kiln_tuner_stats still = stats_of(1, 0, 40), moving = stats_of(1, 0, 40);
     for (int i = 0; i < 20; i++) {
-        kiln_tuner_chance_add(&still, 1e6);
-        kiln_tuner_chance_add(&moving, 2e6 - 5e4 * i);
+        kiln_tuner_stats_add(&still, 1e6);
+        kiln_tuner_stats_add(&moving, 2e6 - 5e4 * i);
     }
     assert_true(still.best_ns < moving.best_ns);
     assert_int_equal(choose(&still, &moving), 1);
@@ -50,11 +50,11 @@ static void progress_asks_for_more(void **state) {
 
 static void failures_are_no_progress(void **state) {
     (void)state;
-    kiln_tuner_chance c = chance_of(1, 0, 0);
-    kiln_tuner_chance_add(&c, 0);
+    kiln_tuner_stats c = stats_of(1, 0, 0);
+    kiln_tuner_stats_add(&c, 0);
     assert_true(c.best_ns == 0);
-    kiln_tuner_chance_add(&c, 500);
-    kiln_tuner_chance_add(&c, 0);
+    kiln_tuner_stats_add(&c, 500);
+    kiln_tuner_stats_add(&c, 0);
     assert_true(c.best_ns == 500);
     assert_int_equal(c.tried, 3);
 }
@@ -62,7 +62,7 @@ static void failures_are_no_progress(void **state) {
 /* The same operator ran far faster elsewhere: there is much to gain here. */
 static void what_lags_behind_its_like_is_tried(void **state) {
     (void)state;
-    kiln_tuner_chance fast = chance_of(1, 1e6, 30), slow = chance_of(1, 1e6, 30);
+    kiln_tuner_stats fast = stats_of(1, 1e6, 30), slow = stats_of(1, 1e6, 30);
     fast.flops = 1e8;
     slow.flops = 1e6;
     assert_int_equal(choose(&fast, &slow), 1);
@@ -72,30 +72,30 @@ static void what_lags_behind_its_like_is_tried(void **state) {
 
 static void a_trial_that_takes_long_must_promise_more(void **state) {
     (void)state;
-    kiln_tuner_chance quick = chance_of(1000, 1e6, 10), slow = chance_of(1, 1e9, 10);
+    kiln_tuner_stats quick = stats_of(1000, 1e6, 10), slow = stats_of(1, 1e9, 10);
     assert_int_equal(choose(&quick, &slow), 0);
 }
 
 static void what_is_near_the_peak_waits_for_what_is_not(void **state) {
     (void)state;
-    kiln_tuner_chance near = chance_of(2, 1e6, 10), far = chance_of(1, 1e6, 10);
+    kiln_tuner_stats near = stats_of(2, 1e6, 10), far = stats_of(1, 1e6, 10);
     assert_int_equal(choose(&near, &far), 0);
     near.least_flops = far.least_flops = 9.6e7;
-    near.op = KILN_STR("gemm");           /* its like are no faster */
-    kiln_tuner_chance_limit(&near, 1e11); /* 0.96 ms at least */
+    near.op = KILN_STR("gemm");          /* its like are no faster */
+    kiln_tuner_stats_limit(&near, 1e11); /* 0.96 ms at least */
     assert_int_equal(choose(&near, &far), 1);
-    kiln_tuner_chance_limit(&near, 5e10); /* of a slower board */
-    kiln_tuner_chance_limit(&near, 0);
+    kiln_tuner_stats_limit(&near, 5e10); /* of a slower board */
+    kiln_tuner_stats_limit(&near, 0);
     assert_true(near.floor_ns == 9.6e5);
 }
 
-static bool is_worth(const kiln_tuner_chance *a, const kiln_tuner_chance *b) {
-    return kiln_tuner_is_worth((const kiln_tuner_chance *[]){a, b}, 2, 0);
+static bool is_worth(const kiln_tuner_stats *a, const kiln_tuner_stats *b) {
+    return kiln_tuner_is_worth((const kiln_tuner_stats *[]){a, b}, 2, 0);
 }
 
 static void what_is_a_small_part_of_an_inference_is_soon_not_worth_a_trial(void **state) {
     (void)state;
-    kiln_tuner_chance small = chance_of(1, 1e4, 20), rest = chance_of(1, 1e8, 20);
+    kiln_tuner_stats small = stats_of(1, 1e4, 20), rest = stats_of(1, 1e8, 20);
     small.op = KILN_STR("relu");
     assert_false(is_worth(&small, &rest));
     assert_true(is_worth(&rest, &small));
@@ -105,7 +105,7 @@ static void what_is_a_small_part_of_an_inference_is_soon_not_worth_a_trial(void 
 
 static void when_all_wait_none_is_chosen(void **state) {
     (void)state;
-    kiln_tuner_chance a = chance_of(1, 1, 1), b = chance_of(1, 1, 1);
+    kiln_tuner_stats a = stats_of(1, 1, 1), b = stats_of(1, 1, 1);
     a.waits = b.waits = true;
     assert_int_equal(choose(&a, &b), 2);
 }
@@ -114,21 +114,21 @@ static void when_all_wait_none_is_chosen(void **state) {
  */
 
 typedef struct row {
-    kiln_tuner_chance joined, apart[2];
-    kiln_tuner_rivals rivals;
-    const kiln_tuner_rivals *list;
+    kiln_tuner_stats joined, apart[2];
+    kiln_tuner_substitute rivals;
+    const kiln_tuner_substitute *list;
 } row;
 
 /* Two tasks of one call each, and one that may stand for both. */
 static void row_of(row *r, double joined_ns, uint32_t tried, double one_ns, double other_ns) {
-    *r = (row){.joined = chance_of(0, joined_ns, tried),
-               .apart = {chance_of(1, one_ns, 10), chance_of(1, other_ns, 10)}};
-    r->rivals = (kiln_tuner_rivals){&r->joined, 2, {&r->apart[0], &r->apart[1]}, 1};
+    *r = (row){.joined = stats_of(0, joined_ns, tried),
+               .apart = {stats_of(1, one_ns, 10), stats_of(1, other_ns, 10)}};
+    r->rivals = (kiln_tuner_substitute){&r->joined, 2, {&r->apart[0], &r->apart[1]}, 1};
     r->list = &r->rivals;
-    kiln_tuner_chance *const all[] = {&r->joined, &r->apart[0], &r->apart[1]};
+    kiln_tuner_stats *const all[] = {&r->joined, &r->apart[0], &r->apart[1]};
     for (size_t i = 0; i < 3; i++) {
-        all[i]->rivals = &r->list;
-        all[i]->rivals_count = 1;
+        all[i]->substitutes = &r->list;
+        all[i]->substitute_count = 1;
     }
 }
 
@@ -136,37 +136,37 @@ static void a_joined_task_far_behind_gets_no_trials(void **state) {
     (void)state;
     row r;
     row_of(&r, 3e6, 1, 5e5, 5e5); /* the next trial may halve it */
-    assert_true(kiln_tuner_chance_gain(&r.joined, 0) == 0);
+    assert_true(kiln_tuner_stats_gain(&r.joined, 0) == 0);
     row_of(&r, 1.2e6, 1, 5e5, 5e5);
-    assert_true(kiln_tuner_chance_gain(&r.joined, 0) > 0);
+    assert_true(kiln_tuner_stats_gain(&r.joined, 0) > 0);
     row_of(&r, 1.2e6, 20, 5e5, 5e5);
-    assert_true(kiln_tuner_chance_gain(&r.joined, 0) == 0);
+    assert_true(kiln_tuner_stats_gain(&r.joined, 0) == 0);
 }
 
 static void what_a_joined_task_replaces_gets_no_trials(void **state) {
     (void)state;
     row r;
-    kiln_tuner_chance alone = chance_of(1, 5e5, 10);
+    kiln_tuner_stats alone = stats_of(1, 5e5, 10);
     row_of(&r, 1e6, 10, 6e5, 6e5);
-    assert_true(kiln_tuner_chance_gain(&r.apart[0], 0) == 0);
-    assert_true(kiln_tuner_chance_gain(&r.joined, 0) > kiln_tuner_chance_gain(&alone, 0));
+    assert_true(kiln_tuner_stats_gain(&r.apart[0], 0) == 0);
+    assert_true(kiln_tuner_stats_gain(&r.joined, 0) > kiln_tuner_stats_gain(&alone, 0));
     r.apart[1].tried = 2; /* its time may be one that something disturbed */
-    assert_true(kiln_tuner_chance_gain(&r.apart[0], 0) > 0);
-    assert_true(kiln_tuner_chance_gain(&r.apart[1], 0) > 0);
+    assert_true(kiln_tuner_stats_gain(&r.apart[0], 0) > 0);
+    assert_true(kiln_tuner_stats_gain(&r.apart[1], 0) > 0);
     r.apart[1].tried = 10;
     r.apart[0].weight = 2; /* once more, where it cannot be replaced */
-    assert_true(kiln_tuner_chance_gain(&r.apart[0], 0) > 0);
+    assert_true(kiln_tuner_stats_gain(&r.apart[0], 0) > 0);
     row_of(&r, 1.3e6, 10, 6e5, 6e5);
-    kiln_tuner_chance free = chance_of(1, 6e5, 10);
-    assert_true(kiln_tuner_chance_gain(&r.apart[0], 0) == kiln_tuner_chance_gain(&free, 0));
+    kiln_tuner_stats free = stats_of(1, 6e5, 10);
+    assert_true(kiln_tuner_stats_gain(&r.apart[0], 0) == kiln_tuner_stats_gain(&free, 0));
 }
 
 static void nothing_is_known_of_a_row_that_was_measured_in_part(void **state) {
     (void)state;
     row r;
     row_of(&r, 3e6, 1, 5e5, 0);
-    assert_true(kiln_tuner_chance_gain(&r.joined, 0) > 0);
-    assert_true(isinf(kiln_tuner_chance_gain(&r.apart[1], 0)));
+    assert_true(kiln_tuner_stats_gain(&r.joined, 0) > 0);
+    assert_true(isinf(kiln_tuner_stats_gain(&r.apart[1], 0)));
 }
 
 int main(void) {

@@ -1,4 +1,4 @@
-#include "tuner/measure/replay/pool.h"
+#include "tests/replay/pool.h"
 
 #include <string.h>
 
@@ -316,7 +316,8 @@ static kiln_status points_of(kiln_replay_pool *pool, const kiln_replay_options *
                              kiln_points **out_points) {
     *out_points = &pool->points;
     return options->whole_space
-               ? kiln_points_of_space(pool->space.te, &pool->target, pool->model, out_points)
+               ? kiln_points_of_space(pool->space.te, &pool->target, &(kiln_space_options){0},
+                                      pool->model, out_points)
                : KILN_OK;
 }
 

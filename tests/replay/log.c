@@ -1,4 +1,4 @@
-#include "tuner/measure/replay/log.h"
+#include "tests/replay/log.h"
 
 #include <string.h>
 

@@ -13,8 +13,8 @@
  *     trials 1080           the first is the default schedule
  *     ok 2431733 0 3 5 1,7 2    outcome, median ns of one run, sketch, then each sampler's decision
  */
-#ifndef KILN_TUNER_MEASURE_REPLAY_LOG_H
-#define KILN_TUNER_MEASURE_REPLAY_LOG_H
+#ifndef KILN_TESTS_REPLAY_LOG_H
+#define KILN_TESTS_REPLAY_LOG_H
 
 #include "base/outcome.h"
 #include "compiler-core/core.h"

@@ -3,10 +3,10 @@
  * since a log holds one trace in hundreds: a draw is any member, a neighbour is one of the few
  * members that differ in the fewest decisions, a child is the member nearest to a mixture of its
  * parents. The default schedule is the first proposal, as it is of every search. */
-#ifndef KILN_TUNER_MEASURE_REPLAY_POOL_H
-#define KILN_TUNER_MEASURE_REPLAY_POOL_H
+#ifndef KILN_TESTS_REPLAY_POOL_H
+#define KILN_TESTS_REPLAY_POOL_H
 
-#include "tuner/measure/replay/log.h"
+#include "tests/replay/log.h"
 #include "tuner/search/searcher.h"
 
 /* A log made ready: traces replayed and encoded for models of one kind. Serves any number of

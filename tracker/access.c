@@ -85,9 +85,7 @@ static bool is_over(kiln_tracker *t, const kiln_tracker_peer *peer, const kiln_m
                     kiln_tracker_project *project) {
     kiln_status st = kiln_tracker_quota_of_requests(t, peer, project);
     if (!st) return false;
-    kiln_tracker_send_error(t, peer, message->stream, kiln_status_code(st), (kiln_str){0}, 0, "%s",
-                            kiln_status_text(st));
-    kiln_status_free(st);
+    kiln_tracker_send_status(t, peer, message->stream, (kiln_str){0}, 0, st);
     return true;
 }
 
@@ -123,7 +121,7 @@ static bool is_allowed_to_open(kiln_tracker *t, const kiln_tracker_peer *peer,
                                const kiln_message *message) {
     const kiln_msg_job_spec *spec = &message->job_open.spec;
     const kiln_str id = message->job_open.job;
-    const kiln_str project = spec->project.size ? spec->project : KILN_STR(KILN_PROJECT_DEFAULT);
+    const kiln_str project = kiln_tracker_project_asked(spec->project);
     return is_allowed_on_project(t, peer, message, KILN_RIGHT_OPEN, project, id) &&
            (!spec->by_client ||
             is_allowed_on_project(t, peer, message, KILN_RIGHT_NATIVE, project, id));
@@ -148,8 +146,7 @@ static kiln_str project_of(const kiln_message *message, const kiln_tracker_job *
     if (job) return job->spec.project;
     if (message->type == KILN_MSG_PROJECT_ORDER) return message->project_order.project;
     if (message->type != KILN_MSG_JOB_OPEN) return (kiln_str){0};
-    return message->job_open.spec.project.size ? message->job_open.spec.project
-                                               : KILN_STR(KILN_PROJECT_DEFAULT);
+    return kiln_tracker_project_asked(message->job_open.spec.project);
 }
 
 static bool has_right(kiln_tracker *t, const kiln_tracker_peer *peer, const kiln_message *message,

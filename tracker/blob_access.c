@@ -14,10 +14,6 @@ static bool is_free(const kiln_tracker_peer *peer) {
     return peer->is_owner || peer->is_admin || !peer->is_proven;
 }
 
-static bool is_none(const kiln_digest *digest) {
-    return kiln_digest_equal(digest, &(kiln_digest){{0}});
-}
-
 static bool job_has(const kiln_tracker_job *job, const kiln_digest *digest) {
     return kiln_digest_equal(&job->spec.model, digest) ||
            kiln_digest_equal(&job->spec.records, digest) ||
@@ -57,7 +53,7 @@ static bool was_sent(const kiln_tracker_peer *peer, const kiln_digest *digest) {
 
 static bool may_have(kiln_tracker *t, const kiln_tracker_peer *peer, const kiln_digest *digest) {
     if (is_free(peer) || kiln_tracker_put_find(t, peer, digest)) return true;
-    if (is_none(digest)) return false;
+    if (kiln_tracker_is_no_blob(digest)) return false;
     return (peer->board && is_of_its_trials(t, peer->board, digest)) || was_sent(peer, digest) ||
            is_of_its_jobs(t, peer, digest);
 }
@@ -168,7 +164,7 @@ kiln_status kiln_tracker_quota_of_blobs(kiln_tracker *t, const kiln_tracker_peer
     uint64_t bytes = 0;
     for (size_t i = 0; i < KILN_ARRAY_COUNT(blob); i++) {
         /* One that a client works on itself names what its trials send. */
-        if (!spec->by_client && !is_none(blob[i]) && !may_have(t, client, blob[i]))
+        if (!spec->by_client && !kiln_tracker_is_no_blob(blob[i]) && !may_have(t, client, blob[i]))
             return KILN_ERROR(NOT_FOUND,
                               "the job's %s is not here from %s: hand it in before the job",
                               what[i], client->person);
@@ -176,8 +172,7 @@ kiln_status kiln_tracker_quota_of_blobs(kiln_tracker *t, const kiln_tracker_peer
         if (put) kiln_tracker_put_use(t, put);
         bytes += put ? put->size : 0;
     }
-    return quota_of_more(t, spec->project.size ? spec->project : KILN_STR(KILN_PROJECT_DEFAULT),
-                         bytes);
+    return quota_of_more(t, kiln_tracker_project_asked(spec->project), bytes);
 }
 
 kiln_status kiln_tracker_quota_of_results(kiln_tracker *t, const kiln_tracker_job *job,
@@ -194,8 +189,9 @@ bool kiln_tracker_trial_blobs(kiln_tracker *t, const kiln_tracker_peer *sender,
         digest[count++] = trial->rivals.item[i].digest;
     const bool is_asked = kiln_tracker_is_person(sender);
     for (uint32_t i = 0; i < count; i++)
-        if (is_asked && !is_none(&digest[i]) && !may_have(t, sender, &digest[i])) return false;
+        if (is_asked && !kiln_tracker_is_no_blob(&digest[i]) && !may_have(t, sender, &digest[i]))
+            return false;
     for (uint32_t i = 0; i < count; i++)
-        if (!is_none(&digest[i])) kiln_tracker_lease_add_blob(lease, &digest[i]);
+        if (!kiln_tracker_is_no_blob(&digest[i])) kiln_tracker_lease_add_blob(lease, &digest[i]);
     return true;
 }

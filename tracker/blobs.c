@@ -29,9 +29,7 @@ static uint64_t who_of(const kiln_tracker_peer *peer) {
 }
 
 static kiln_tracker_put *first_of(const kiln_tracker *t, const kiln_digest *digest) {
-    uint64_t found = 0;
-    kiln_map_find(&t->blobs.of_digest, key_of(digest), &found);
-    return (kiln_tracker_put *)(uintptr_t)found;
+    return kiln_tracker_find(&t->blobs.of_digest, key_of(digest));
 }
 
 static kiln_tracker_put *find(const kiln_tracker *t, const kiln_digest *digest, uint64_t who) {

@@ -1,5 +1,4 @@
 /* What lately happened to a board, for `kiln fleet show`: its last events, on disk with its row. */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/check.h"
@@ -18,8 +17,7 @@ static void append(kiln_tracker_board *board, uint64_t at_ms, kiln_tracker_board
     kiln_tracker_past *past = &board->past[board->past_count++];
     past->wall_ms = at_ms;
     past->what = what;
-    snprintf(past->text, sizeof past->text, "%.*s", (int)KILN_MIN(text.size, sizeof past->text - 1),
-             text.size ? text.data : "");
+    kiln_tracker_copy_text(past->text, sizeof past->text, text);
 }
 
 void kiln_tracker_board_happened(kiln_tracker *t, kiln_tracker_board *board,

@@ -59,10 +59,7 @@ static void reattach(kiln_tracker *t, kiln_tracker_board *board) {
     for (uint32_t i = 0; i < board->up.running.count; i++) {
         uint64_t number = board->up.running.item[i].lease;
         const kiln_tracker_lease *lease = kiln_tracker_lease_find(t, number);
-        if (lease && lease->board == board) continue;
-        kiln_message lost = {.type = KILN_MSG_LEASE_LOST,
-                             .lease_lost = {.lease = number, .code = KILN_ABORTED}};
-        kiln_tracker_send(t, board->peer, &lost);
+        if (!lease || lease->board != board) kiln_tracker_lease_deny(t, board->peer, number);
     }
 }
 
@@ -144,8 +141,7 @@ void kiln_tracker_board_state(kiln_tracker *t, kiln_tracker_peer *peer,
     board->sick = message->board_state.sick;
     kiln_str text = message->board_state.text;
     if (board->service == KILN_BOARD_IN_SERVICE)
-        snprintf(board->text, sizeof board->text, "%.*s",
-                 (int)KILN_MIN(text.size, sizeof board->text - 1), text.size ? text.data : "");
+        kiln_tracker_copy_text(board->text, sizeof board->text, text);
     kiln_tracker_board_happened(t, board,
                                 board->sick ? KILN_TRACKER_PAST_SICK : KILN_TRACKER_PAST_WELL,
                                 board->sick ? board->text : "");

@@ -75,9 +75,7 @@ void kiln_tracker_probe_boards(kiln_tracker *t, kiln_tracker_peer *client,
         st = KILN_ERROR(RESOURCE_EXHAUSTED, "%u pings are under way already",
                         t->board_requests.probes.count);
     if (st) {
-        kiln_tracker_send_error(t, client, message->stream, kiln_status_code(st), (kiln_str){0}, 0,
-                                "%s", kiln_status_text(st));
-        kiln_status_free(st);
+        kiln_tracker_send_status(t, client, message->stream, (kiln_str){0}, 0, st);
         return;
     }
     kiln_tracker_probe *p = kiln_alloc(sizeof *p);
@@ -198,9 +196,7 @@ void kiln_tracker_log_request(kiln_tracker *t, kiln_tracker_peer *client,
         kiln_tracker_board *board = kiln_tracker_board_named(t, message->tail.board);
         kiln_status st = refusal(t, client, message->tail.board, board);
         if (st) {
-            kiln_tracker_send_error(t, client, message->stream, kiln_status_code(st), (kiln_str){0},
-                                    0, "%s", kiln_status_text(st));
-            kiln_status_free(st);
+            kiln_tracker_send_status(t, client, message->stream, (kiln_str){0}, 0, st);
             return;
         }
         reader = kiln_alloc(sizeof *reader);

@@ -102,8 +102,7 @@ void kiln_tracker_board_judge(kiln_tracker *t, kiln_tracker_board *board,
                                      : kiln_outcome_blame((kiln_outcome)result->outcome);
     if (blame == KILN_BLAME_BOARD) {
         char why[KILN_MESSAGES_NAME];
-        snprintf(why, sizeof why, "%.*s", (int)KILN_MIN(result->text.size, sizeof why - 1),
-                 result->text.size ? result->text.data : "");
+        kiln_tracker_copy_text(why, sizeof why, result->text);
         kiln_tracker_board_fault(t, board, why);
     } else if (result->outcome == KILN_OUTCOME_OK) {
         bool forgiven = board->fault_run > 0;
@@ -125,8 +124,7 @@ static const char *name_of(const kiln_tracker_peer *client) {
 static void give_order(kiln_tracker *t, const kiln_tracker_peer *client,
                        const kiln_msg_board_order *order, kiln_tracker_board *board) {
     char text[KILN_MESSAGES_NAME + 1];
-    snprintf(text, sizeof text, "%.*s", (int)order->text.size,
-             order->text.size ? order->text.data : "");
+    kiln_tracker_copy_text(text, sizeof text, order->text);
     board->probation_ns = 0;
     board->fault_run = 0;
     set_service(t, board, (kiln_board_service)order->service, name_of(client), text);

@@ -12,9 +12,7 @@
 #define EVENTS_PER_TICK 256u
 
 kiln_tracker_board *kiln_tracker_board_find(kiln_tracker *t, kiln_str node) {
-    uint64_t value = 0;
-    return kiln_map_find(&t->boards.of_node, node, &value) ? (kiln_tracker_board *)(uintptr_t)value
-                                                           : NULL;
+    return kiln_tracker_find(&t->boards.of_node, node);
 }
 
 kiln_tracker_board *kiln_tracker_board_named(kiln_tracker *t, kiln_str name) {
@@ -76,9 +74,7 @@ static void withdraw_offers(kiln_tracker *t, kiln_tracker_board *board) {
 /* ---- Names ---- */
 
 static kiln_tracker_board *holder_of(const kiln_tracker *t, kiln_str name) {
-    uint64_t value = 0;
-    return kiln_map_find(&t->boards.of_name, name, &value) ? (kiln_tracker_board *)(uintptr_t)value
-                                                           : NULL;
+    return kiln_tracker_find(&t->boards.of_name, name);
 }
 
 static void hold_name(kiln_tracker *t, kiln_tracker_board *board) {
@@ -385,11 +381,8 @@ uint64_t kiln_tracker_board_persist(kiln_tracker *t, kiln_tracker_board *board) 
     kept.labels.count = board->up.labels.count;
     kept.targets.item = board->up.targets.item;
     kept.targets.count = board->up.targets.count;
-    kiln_strbuf body = {0};
-    kiln_tracker_row row = {.kind = KILN_TRACKER_ROW_BOARD, .id = kiln_str_from(board->node)};
-    kiln_tracker_row_fill(&row, KILN_RECORD_kept_board, &kept, &body);
-    uint64_t persist = kiln_tracker_persist(t, &row, 1);
-    kiln_strbuf_deinit(&body);
+    const kiln_tracker_row row = {.kind = KILN_TRACKER_ROW_BOARD, .id = kiln_str_from(board->node)};
+    const uint64_t persist = kiln_tracker_persist_record(t, row, KILN_RECORD_kept_board, &kept);
     board->kept_results = board->results;
     kiln_tracker_history_forget(t, board);
     return persist;
@@ -433,8 +426,7 @@ kiln_status kiln_tracker_board_restore(kiln_tracker *t, const kiln_tracker_row *
     hold_name(t, board);
     board->changed = kiln_tracker_next_change(t);
     board->service = (kiln_board_service)kept.service;
-    snprintf(board->text, sizeof board->text, "%.*s", (int)kept.text.size,
-             kept.text.size ? kept.text.data : "");
+    kiln_tracker_copy_text(board->text, sizeof board->text, kept.text);
     board->results = board->kept_results = kept.results;
     board->ok = kept.ok;
     board->faults = kept.faults;

@@ -56,10 +56,27 @@ bool kiln_tracker_take_fleet_changed(kiln_tracker *t) {
     return changed;
 }
 
+void kiln_tracker_copy_text(char *out, size_t size, kiln_str text) {
+    const size_t bytes = KILN_MIN(text.size, size - 1);
+    if (bytes) memcpy(out, text.data, bytes);
+    out[bytes] = 0;
+}
+
 void kiln_tracker_set_text(kiln_tracker_text out, kiln_str text) {
-    size_t size = KILN_MIN(text.size, (size_t)KILN_MESSAGES_TEXT);
-    if (size) memcpy(out, text.data, size);
-    out[size] = 0;
+    kiln_tracker_copy_text(out, sizeof(kiln_tracker_text), text);
+}
+
+void *kiln_tracker_find(const kiln_map *map, kiln_str key) {
+    uint64_t value = 0;
+    return kiln_map_find(map, key, &value) ? (void *)(uintptr_t)value : NULL;
+}
+
+bool kiln_tracker_is_no_blob(const kiln_digest *digest) {
+    return kiln_digest_equal(digest, &(kiln_digest){{0}});
+}
+
+kiln_str kiln_tracker_number_key(const uint64_t *number) {
+    return (kiln_str){(const char *)number, sizeof *number};
 }
 
 /* ---- Actions ---- */
@@ -90,9 +107,13 @@ uint64_t kiln_tracker_persist(kiln_tracker *t, const kiln_tracker_row *row, uint
     return action->persist;
 }
 
+void kiln_tracker_may_wait(kiln_tracker *t) {
+    kiln_vec_last(&t->effects.actions->list).may_wait = true;
+}
+
 void kiln_tracker_persist_later(kiln_tracker *t, const kiln_tracker_row *row, uint32_t count) {
     kiln_tracker_persist(t, row, count);
-    kiln_vec_last(&t->effects.actions->list).may_wait = true;
+    kiln_tracker_may_wait(t);
 }
 
 void kiln_tracker_row_fill(kiln_tracker_row *row, kiln_record_type type, const void *record,
@@ -100,6 +121,15 @@ void kiln_tracker_row_fill(kiln_tracker_row *row, kiln_record_type type, const v
     kiln_status st = kiln_record_encode(type, record, body);
     KILN_CHECK(st == NULL);
     row->body = kiln_strbuf_view(body);
+}
+
+uint64_t kiln_tracker_persist_record(kiln_tracker *t, kiln_tracker_row row, kiln_record_type type,
+                                     const void *record) {
+    kiln_strbuf body = {0};
+    kiln_tracker_row_fill(&row, type, record, &body);
+    const uint64_t persist = kiln_tracker_persist(t, &row, 1);
+    kiln_strbuf_deinit(&body);
+    return persist;
 }
 
 void kiln_tracker_drop_blob(kiln_tracker *t, const kiln_digest *digest) {

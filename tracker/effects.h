@@ -3,6 +3,7 @@
 #ifndef KILN_TRACKER_EFFECTS_H
 #define KILN_TRACKER_EFFECTS_H
 
+#include "base/map.h"
 #include "tracker/tracker.h"
 
 #define KILN_TRACKER_TICK_NS UINT64_C(250000000)
@@ -49,19 +50,33 @@ bool kiln_tracker_take_tick(kiln_tracker *t);
 void kiln_tracker_set_fleet_changed(kiln_tracker *t);
 bool kiln_tracker_take_fleet_changed(kiln_tracker *t);
 
+/* The pointer that the map has for a key; NULL: it has none. */
+void *kiln_tracker_find(const kiln_map *map, kiln_str key);
+/* Whether the digest is all zero, as where a message names no blob. */
+bool kiln_tracker_is_no_blob(const kiln_digest *digest);
+/* A number as a key; `number` lasts as long. */
+kiln_str kiln_tracker_number_key(const uint64_t *number);
+
 /* Appends an empty one. */
 kiln_tracker_action *kiln_tracker_add_action(kiln_tracker *t, kiln_tracker_action_kind kind);
-/* Cuts what is too long. */
+/* Copies as much of the text as fits `out`, which has `size` bytes, and a NUL. */
+void kiln_tracker_copy_text(char *out, size_t size, kiln_str text);
 void kiln_tracker_set_text(kiln_tracker_text out, kiln_str text);
-/* Makes `record` the body of the row; it lies in `body`, which must last as long. Every part of the
- * record came through the decoder or is shorter, so that it fits. */
+/* Makes `record` the body of the row; it lies in `body`, which must last as long. */
 void kiln_tracker_row_fill(kiln_tracker_row *row, kiln_record_type type, const void *record,
                            kiln_strbuf *body);
 
 /* Emits a PERSIST of `row` (copied) and returns its number. */
 uint64_t kiln_tracker_persist(kiln_tracker *t, const kiln_tracker_row *row, uint32_t count);
-/* The same for rows that nobody waits for, and whose loss costs little. */
+/* Nobody waits for the last PERSIST, and its loss costs little: it may be written with a later one.
+ */
+void kiln_tracker_may_wait(kiln_tracker *t);
+/* Both. */
 void kiln_tracker_persist_later(kiln_tracker *t, const kiln_tracker_row *row, uint32_t count);
+/* kiln_tracker_persist of one row whose body is `record`. Every part of the record came through the
+ * decoder or is shorter, so that it can be encoded. */
+uint64_t kiln_tracker_persist_record(kiln_tracker *t, kiln_tracker_row row, kiln_record_type type,
+                                     const void *record);
 /* Has the file of a blob removed. */
 void kiln_tracker_drop_blob(kiln_tracker *t, const kiln_digest *digest);
 /* Has it noted down; copied. */

@@ -13,15 +13,7 @@ static void send_assign(kiln_tracker *t, const kiln_tracker_job *job,
                            t, kiln_tracker_project_find(t, job->spec.project), trusted),
                        .run = kiln_str_from(job->run)}};
     kiln_tracker_send(t, tuner, &message);
-    if (!job->ending_ns) return;
-    kiln_message cancel = {
-        .type = KILN_MSG_CANCEL,
-        .cancel = {.scope = KILN_CANCEL_JOB,
-                   .id = kiln_str_from(job->id),
-                   .code = (uint32_t)job->ending_code,
-                   .reason = kiln_str_from(job->ending_text)},
-    };
-    kiln_tracker_send(t, tuner, &cancel);
+    if (job->ending_ns) kiln_tracker_job_send_cancel(t, job, tuner);
 }
 
 void kiln_tracker_jobs_tuner_up(kiln_tracker *t, kiln_tracker_peer *tuner) {

@@ -103,15 +103,8 @@ void kiln_tracker_job_stop(kiln_tracker *t, kiln_tracker_job *job, kiln_code cod
     job->ending_code = code;
     job->ending_text = kiln_str_dup(&job->arena, kiln_tracker_prose(text));
     kiln_tracker_job_persist(t, job); /* should it fail, only a restart before its end forgets it */
-    if (job->assigning) return;       /* it comes with the assignment */
-    kiln_message message = {
-        .type = KILN_MSG_CANCEL,
-        .cancel = {.scope = KILN_CANCEL_JOB,
-                   .id = kiln_str_from(job->id),
-                   .code = (uint32_t)code,
-                   .reason = kiln_str_from(job->ending_text)},
-    };
-    kiln_tracker_send(t, tuner, &message);
+    if (!job->assigning)
+        kiln_tracker_job_send_cancel(t, job, tuner); /* else JOB_ASSIGN comes first */
 }
 
 /* Says at once what there is for the job and how long it may take. What nobody ever saw is not
@@ -151,9 +144,7 @@ static void reopen_for_client(kiln_tracker *t, kiln_tracker_job *job) {
         reopen(t, job);
         return;
     }
-    kiln_tracker_send_error(t, job->client, job->client_stream, kiln_status_code(st),
-                            kiln_str_from(job->id), 0, "%s", kiln_status_text(st));
-    kiln_status_free(st);
+    kiln_tracker_send_status(t, job->client, job->client_stream, kiln_str_from(job->id), 0, st);
 }
 
 void kiln_tracker_job_persisted(kiln_tracker *t, uint64_t persist, const char *failure) {
@@ -190,7 +181,7 @@ void kiln_tracker_job_persisted(kiln_tracker *t, uint64_t persist, const char *f
  * stored records grows meanwhile, and their machine may have been measured anew. */
 static bool same_spec(const kiln_msg_job_spec *spec, const kiln_msg_job_spec *asked) {
     kiln_msg_job_spec a = *spec, b = *asked;
-    kiln_tracker_job_name_project(&b);
+    b.project = kiln_tracker_project_asked(b.project);
     b.user = a.user;
     kiln_strbuf left = {0}, right = {0};
     a.records = b.records = (kiln_digest){0};
@@ -252,10 +243,9 @@ static bool runs_anew(const kiln_tracker_job *job, const kiln_tracker_peer *clie
                       const kiln_msg_job_spec *spec) {
     const bool same_user = job->owner[0] ? strcmp(job->owner, client->person) == 0
                                          : kiln_str_equal(spec->user, job->spec.user);
-    kiln_msg_job_spec asked = *spec;
-    kiln_tracker_job_name_project(&asked);
     return spec->detach && job->spec.detach && !kiln_tracker_job_is_open(job) && !job->persist &&
-           same_user && kiln_str_equal(asked.project, job->spec.project) &&
+           same_user &&
+           kiln_str_equal(kiln_tracker_project_asked(spec->project), job->spec.project) &&
            strcmp(job->opener, client->boot) != 0;
 }
 
@@ -296,14 +286,12 @@ void kiln_tracker_job_open(kiln_tracker *t, kiln_tracker_peer *client,
     kiln_status st = kiln_tracker_quota_of_jobs(t, client, &message->job_open.spec);
     if (!st) st = kiln_tracker_quota_of_blobs(t, client, &message->job_open.spec);
     if (st) {
-        kiln_tracker_send_error(t, client, message->stream, kiln_status_code(st), id, 0, "%s",
-                                kiln_status_text(st));
-        kiln_status_free(st);
+        kiln_tracker_send_status(t, client, message->stream, id, 0, st);
         return;
     }
     job = kiln_tracker_job_add(t, id);
     job->spec = kiln_message_copy(message, &job->arena).job_open.spec;
-    kiln_tracker_job_name_project(&job->spec);
+    job->spec.project = kiln_tracker_project_asked(job->spec.project);
     /* An older run of the name may be forgotten here, and not at a tuner. */
     if (job->spec.detach && !is_named_by_run) kiln_tracker_set_text(job->run, run);
     kiln_tracker_set_text(job->owner, kiln_str_from(client->person));
@@ -313,9 +301,7 @@ void kiln_tracker_job_open(kiln_tracker *t, kiln_tracker_peer *client,
                       kiln_tracker_put_size(t, client, &job->spec.by_hand);
     st = kiln_tracker_job_enter(t, job);
     if (st) {
-        kiln_tracker_send_error(t, client, message->stream, kiln_status_code(st), id, 0, "%s",
-                                kiln_status_text(st));
-        kiln_status_free(st);
+        kiln_tracker_send_status(t, client, message->stream, id, 0, st);
         remove_job(t, job);
         return;
     }
@@ -393,10 +379,6 @@ static kiln_tracker_job *own_job(kiln_tracker *t, kiln_tracker_peer *tuner, kiln
     return NULL;
 }
 
-static kiln_str copy_text(kiln_tracker_job *job, kiln_str text) {
-    return (kiln_str){kiln_arena_copy(&job->arena, text.data, text.size), text.size};
-}
-
 static void make_room_for_task(kiln_tracker_job *job) {
     uint32_t count = job->done.tasks.count;
     if (count < job->task_capacity) return;
@@ -418,8 +400,9 @@ static void merge_tasks(kiln_tracker_job *job, const kiln_msg_job_event *event) 
         if (at == KILN_MESSAGES_TASKS) continue;
         if (at == job->done.tasks.count) {
             make_room_for_task(job);
-            job->done.tasks.item[job->done.tasks.count++] = (kiln_msg_task_state){
-                .key = copy_text(job, news->key), .op = copy_text(job, news->op)};
+            job->done.tasks.item[job->done.tasks.count++] =
+                (kiln_msg_task_state){.key = kiln_str_copy(&job->arena, news->key),
+                                      .op = kiln_str_copy(&job->arena, news->op)};
         }
         kiln_str key = job->done.tasks.item[at].key, op = job->done.tasks.item[at].op;
         job->done.tasks.item[at] = *news;
@@ -435,8 +418,9 @@ static void merge_faults(kiln_tracker_job *job, const kiln_msg_job_event *event)
     job->done.faults.count = event->faults.count;
     job->done.faults.item = KILN_ARENA_ARRAY(&job->arena, kiln_msg_task_fault, event->faults.count);
     for (uint32_t i = 0; i < event->faults.count; i++)
-        job->done.faults.item[i] = (kiln_msg_task_fault){
-            copy_text(job, event->faults.item[i].key), copy_text(job, event->faults.item[i].text)};
+        job->done.faults.item[i] =
+            (kiln_msg_task_fault){kiln_str_copy(&job->arena, event->faults.item[i].key),
+                                  kiln_str_copy(&job->arena, event->faults.item[i].text)};
 }
 
 void kiln_tracker_job_event(kiln_tracker *t, kiln_tracker_peer *tuner,

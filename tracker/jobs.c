@@ -6,8 +6,7 @@
 #include "tracker/state.h"
 
 kiln_tracker_job *kiln_tracker_job_find(kiln_tracker *t, kiln_str id) {
-    uint64_t value = 0;
-    return kiln_map_find(&t->jobs.of_id, id, &value) ? (kiln_tracker_job *)(uintptr_t)value : NULL;
+    return kiln_tracker_find(&t->jobs.of_id, id);
 }
 
 static bool is_run_of(const kiln_tracker_job *job, kiln_str name) {
@@ -65,10 +64,6 @@ void kiln_tracker_jobs_free(kiln_tracker *t) {
     for (uint32_t i = 0; i < t->jobs.all.count; i++) free_job(t->jobs.all.data[i]);
     kiln_vec_deinit(&t->jobs.all);
     kiln_map_deinit(&t->jobs.of_id);
-}
-
-void kiln_tracker_job_name_project(kiln_msg_job_spec *spec) {
-    if (spec->project.size == 0) spec->project = KILN_STR(KILN_PROJECT_DEFAULT);
 }
 
 /* As much as its job says and the project may; NULL: one that is new, and bounds nothing. */
@@ -133,6 +128,18 @@ kiln_str kiln_tracker_prose(const char *text) {
     return kiln_str_slice(kiln_str_from(text), 0, KILN_MESSAGES_PROSE);
 }
 
+void kiln_tracker_job_send_cancel(kiln_tracker *t, const kiln_tracker_job *job,
+                                  const kiln_tracker_peer *tuner) {
+    kiln_message cancel = {
+        .type = KILN_MSG_CANCEL,
+        .cancel = {.scope = KILN_CANCEL_JOB,
+                   .id = kiln_str_from(job->id),
+                   .code = (uint32_t)job->ending_code,
+                   .reason = kiln_str_from(job->ending_text)},
+    };
+    kiln_tracker_send(t, tuner, &cancel);
+}
+
 void kiln_tracker_job_tell(kiln_tracker *t, kiln_tracker_job *job, const kiln_tracker_peer *client,
                            uint32_t stream, const char *text) {
     job->changed = kiln_tracker_next_change(t);
@@ -147,8 +154,7 @@ void kiln_tracker_job_tell(kiln_tracker *t, kiln_tracker_job *job, const kiln_tr
 }
 
 static uint32_t add_blob(kiln_digest *out, uint32_t count, const kiln_digest *digest) {
-    static const kiln_digest none;
-    if (kiln_digest_equal(digest, &none)) return count;
+    if (kiln_tracker_is_no_blob(digest)) return count;
     out[count] = *digest;
     return count + 1;
 }
@@ -203,14 +209,10 @@ uint64_t kiln_tracker_job_persist(kiln_tracker *t, kiln_tracker_job *job) {
         kept.code = (uint32_t)job->ending_code;
         kept.text = kiln_str_from(job->ending_text);
     }
-    kiln_strbuf body = {0};
-    kiln_tracker_row row = {.kind = KILN_TRACKER_ROW_JOB,
-                            .id = kiln_str_from(job->id),
-                            .state = kiln_str_from(kiln_job_state_name(job->state))};
-    kiln_tracker_row_fill(&row, KILN_RECORD_kept_job, &kept, &body);
-    uint64_t persist = kiln_tracker_persist(t, &row, 1);
-    kiln_strbuf_deinit(&body);
-    return persist;
+    const kiln_tracker_row row = {.kind = KILN_TRACKER_ROW_JOB,
+                                  .id = kiln_str_from(job->id),
+                                  .state = kiln_str_from(kiln_job_state_name(job->state))};
+    return kiln_tracker_persist_record(t, row, KILN_RECORD_kept_job, &kept);
 }
 
 void kiln_tracker_job_persist_and_wait(kiln_tracker *t, kiln_tracker_job *job) {
@@ -270,7 +272,7 @@ kiln_status kiln_tracker_job_restore(kiln_tracker *t, const kiln_tracker_row *ro
     if (!st) {
         kiln_record_copy(KILN_RECORD_kept_job, &kept, &job->arena); /* row->body is the caller's */
         job->spec = kept.spec;
-        kiln_tracker_job_name_project(&job->spec);
+        job->spec.project = kiln_tracker_project_asked(job->spec.project);
         kiln_tracker_set_text(job->owner, kept.owner);
         kiln_tracker_set_text(job->run, kept.run);
         job->blob_bytes = kept.blob_bytes;
@@ -297,9 +299,7 @@ void kiln_tracker_jobs_check(const kiln_tracker *t) {
     uint32_t open = 0, unkept = 0;
     for (uint32_t i = 0; i < t->jobs.all.count; i++) {
         const kiln_tracker_job *job = t->jobs.all.data[i];
-        uint64_t value = 0;
-        KILN_CHECK(kiln_map_find(&t->jobs.of_id, kiln_str_from(job->id), &value));
-        KILN_CHECK(value == (uintptr_t)job);
+        KILN_CHECK(kiln_tracker_find(&t->jobs.of_id, kiln_str_from(job->id)) == job);
         KILN_CHECK(kiln_tracker_job_is_open(job) == (job->required != NULL));
         KILN_CHECK(kiln_tracker_job_is_open(job) == (job->project != NULL));
         open += kiln_tracker_job_is_open(job);

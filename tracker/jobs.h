@@ -64,8 +64,6 @@ void kiln_tracker_job_remove(kiln_tracker *t, kiln_tracker_job *job);
 /* An open job stands in its project, and knows what it requires of a board. */
 KILN_MUST_USE kiln_status kiln_tracker_job_enter(kiln_tracker *t, kiln_tracker_job *job);
 void kiln_tracker_job_leave(kiln_tracker *t, kiln_tracker_job *job);
-/* An empty project is the usual one. */
-void kiln_tracker_job_name_project(kiln_msg_job_spec *spec);
 /* A lease is held for it, or no longer. */
 void kiln_tracker_job_add_lease(kiln_tracker *t, kiln_tracker_job *job);
 void kiln_tracker_job_remove_lease(kiln_tracker *t, kiln_tracker_job *job);
@@ -87,6 +85,9 @@ void kiln_tracker_jobs_weigh(kiln_tracker *t, kiln_tracker_project *project);
 uint64_t kiln_tracker_job_persist(kiln_tracker *t, kiln_tracker_job *job);
 /* Notes whose signature the records of this tuner carry: JOB_DONE names them. */
 void kiln_tracker_job_add_signer(kiln_tracker_job *job, const kiln_tracker_peer *tuner);
+/* Tells a tuner to stop the job, which is ending. */
+void kiln_tracker_job_send_cancel(kiln_tracker *t, const kiln_tracker_job *job,
+                                  const kiln_tracker_peer *tuner);
 void kiln_tracker_job_tell(kiln_tracker *t, kiln_tracker_job *job, const kiln_tracker_peer *client,
                            uint32_t stream, const char *text);
 kiln_tracker_job *kiln_tracker_job_find(kiln_tracker *t, kiln_str id);

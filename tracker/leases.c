@@ -18,15 +18,8 @@ static uint32_t wait_bucket(uint64_t wait_ns) {
     return bucket;
 }
 
-static kiln_str number_key(const uint64_t *number) {
-    return (kiln_str){(const char *)number, sizeof *number};
-}
-
 kiln_tracker_lease *kiln_tracker_lease_find(kiln_tracker *t, uint64_t number) {
-    uint64_t value = 0;
-    return kiln_map_find(&t->leases.of_number, number_key(&number), &value)
-               ? (kiln_tracker_lease *)(uintptr_t)value
-               : NULL;
+    return kiln_tracker_find(&t->leases.of_number, kiln_tracker_number_key(&number));
 }
 
 static uint32_t slots_of(const kiln_tracker_lease *lease) {
@@ -39,13 +32,14 @@ static void add_lease(kiln_tracker *t, kiln_tracker_lease *lease) {
     kiln_tracker_board_hold(lease->board, lease->lease, lease->slot, lease->whole);
     lease->index = t->leases.all.count;
     kiln_vec_push(&t->leases.all, lease);
-    kiln_map_put(&t->leases.of_number, number_key(&lease->lease), (uintptr_t)lease);
+    kiln_map_put(&t->leases.of_number, kiln_tracker_number_key(&lease->lease), (uintptr_t)lease);
     if (lease->request)
         kiln_map_put(&t->leases.of_request,
                      kiln_tracker_request_name(&key, lease->tuner, lease->request),
                      (uintptr_t)lease);
     if (lease->persist)
-        kiln_map_put(&t->leases.of_persist, number_key(&lease->persist), (uintptr_t)lease);
+        kiln_map_put(&t->leases.of_persist, kiln_tracker_number_key(&lease->persist),
+                     (uintptr_t)lease);
     lease->counted = slots_of(lease);
     if (lease->job) {
         kiln_tracker_job_add_lease(t, lease->job);
@@ -90,11 +84,12 @@ static void remove_lease(kiln_tracker *t, kiln_tracker_lease *lease) {
         kiln_tracker_project_forget(t, project);
     }
     kiln_tracker_board_release(lease->board, lease->lease);
-    kiln_map_remove(&t->leases.of_number, number_key(&lease->lease));
+    kiln_map_remove(&t->leases.of_number, kiln_tracker_number_key(&lease->lease));
     if (lease->request)
         kiln_map_remove(&t->leases.of_request,
                         kiln_tracker_request_name(&key, lease->tuner, lease->request));
-    if (lease->persist) kiln_map_remove(&t->leases.of_persist, number_key(&lease->persist));
+    if (lease->persist)
+        kiln_map_remove(&t->leases.of_persist, kiln_tracker_number_key(&lease->persist));
     kiln_tracker_lease *last = kiln_vec_pop(&t->leases.all);
     if (last != lease) {
         t->leases.all.data[lease->index] = last;
@@ -127,11 +122,8 @@ void kiln_tracker_leases_free(kiln_tracker *t) {
 
 static kiln_tracker_lease *find_granted(kiln_tracker *t, const char *tuner, uint64_t request) {
     kiln_tracker_request_key key;
-    uint64_t value = 0;
-    return kiln_map_find(&t->leases.of_request, kiln_tracker_request_name(&key, tuner, request),
-                         &value)
-               ? (kiln_tracker_lease *)(uintptr_t)value
-               : NULL;
+    return kiln_tracker_find(&t->leases.of_request,
+                             kiln_tracker_request_name(&key, tuner, request));
 }
 
 static void note(kiln_tracker *t, const kiln_tracker_lease *lease, kiln_tracker_happening what,
@@ -202,6 +194,12 @@ void kiln_tracker_lease_end(kiln_tracker *t, kiln_tracker_lease *lease, kiln_cod
                             const char *why) {
     tell_end(t, lease, code, why, false);
     end(t, lease, why);
+}
+
+void kiln_tracker_lease_deny(kiln_tracker *t, const kiln_tracker_peer *board, uint64_t number) {
+    kiln_message lost = {.type = KILN_MSG_LEASE_LOST,
+                         .lease_lost = {.lease = number, .code = KILN_ABORTED}};
+    kiln_tracker_send(t, board, &lost);
 }
 
 void kiln_tracker_leases_end_of_job(kiln_tracker *t, kiln_tracker_job *job) {
@@ -358,14 +356,14 @@ void kiln_tracker_board_wind_down(kiln_tracker *t, const kiln_tracker_board *boa
 }
 
 bool kiln_tracker_lease_persisted(kiln_tracker *t, uint64_t persist, const char *failure) {
-    uint64_t value = 0;
-    if (!kiln_map_find(&t->leases.of_persist, number_key(&persist), &value)) return false;
-    kiln_tracker_lease *lease = (kiln_tracker_lease *)(uintptr_t)value;
+    kiln_tracker_lease *lease =
+        kiln_tracker_find(&t->leases.of_persist, kiln_tracker_number_key(&persist));
+    if (!lease) return false;
     if (failure) {
         kiln_tracker_lease_end(t, lease, KILN_RESOURCE_EXHAUSTED, failure);
         return true;
     }
-    kiln_map_remove(&t->leases.of_persist, number_key(&persist));
+    kiln_map_remove(&t->leases.of_persist, kiln_tracker_number_key(&persist));
     lease->persist = 0;
     t->leases.epoch_durable = KILN_MAX(t->leases.epoch_durable, lease->reserves);
     lease->expires_ns = t->effects.now_ns + lease->ttl_ms * UINT64_C(1000000);
@@ -503,10 +501,9 @@ void kiln_tracker_leases_check(const kiln_tracker *t) {
     uint32_t unclaimed = 0, of_jobs = 0, held = 0, busy = 0, slots = 0;
     for (uint32_t i = 0; i < t->leases.all.count; i++) {
         const kiln_tracker_lease *lease = t->leases.all.data[i];
-        uint64_t value = 0;
         KILN_CHECK(lease->index == i && lease->lease <= t->leases.epoch);
-        KILN_CHECK(kiln_map_find(&t->leases.of_number, number_key(&lease->lease), &value));
-        KILN_CHECK(value == (uintptr_t)lease);
+        KILN_CHECK(kiln_tracker_find(&t->leases.of_number,
+                                     kiln_tracker_number_key(&lease->lease)) == lease);
         KILN_CHECK(lease->board->slot[lease->slot] == lease->lease);
         unclaimed += lease->unclaimed;
         of_jobs += lease->job != NULL;

@@ -95,6 +95,8 @@ kiln_tracker_lease *kiln_tracker_lease_own(kiln_tracker *t, kiln_tracker_peer *t
  * are refused from here on. */
 void kiln_tracker_lease_end(kiln_tracker *t, kiln_tracker_lease *lease, kiln_code code,
                             const char *why);
+/* Tells a board that a lease number does not hold. */
+void kiln_tracker_lease_deny(kiln_tracker *t, const kiln_tracker_peer *board, uint64_t number);
 void kiln_tracker_leases_end_of_job(kiln_tracker *t, kiln_tracker_job *job);
 /* A tuner came: what a former run of it held is free. */
 void kiln_tracker_leases_tuner_up(kiln_tracker *t, const kiln_tracker_peer *tuner);

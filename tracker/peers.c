@@ -33,6 +33,13 @@ void kiln_tracker_send_error(kiln_tracker *t, const kiln_tracker_peer *peer, uin
     kiln_strbuf_deinit(&text);
 }
 
+void kiln_tracker_send_status(kiln_tracker *t, const kiln_tracker_peer *peer, uint32_t stream,
+                              kiln_str about, uint64_t lease, kiln_status status) {
+    kiln_tracker_send_error(t, peer, stream, kiln_status_code(status), about, lease, "%s",
+                            kiln_status_text(status));
+    kiln_status_free(status);
+}
+
 void kiln_tracker_drop(kiln_tracker *t, kiln_tracker_peer *peer, kiln_code code, const char *text) {
     if (peer->closing) return;
     peer->closing = true;
@@ -44,20 +51,13 @@ void kiln_tracker_drop(kiln_tracker *t, kiln_tracker_peer *peer, kiln_code code,
 
 /* ---- Where they are found ---- */
 
-static kiln_str id_key(const uint64_t *id) { return (kiln_str){(const char *)id, sizeof *id}; }
-
 kiln_tracker_peer *kiln_tracker_peer_find(kiln_tracker *t, uint64_t id) {
-    uint64_t value = 0;
-    return kiln_map_find(&t->peers.of_id, id_key(&id), &value)
-               ? (kiln_tracker_peer *)(uintptr_t)value
-               : NULL;
+    return kiln_tracker_find(&t->peers.of_id, kiln_tracker_number_key(&id));
 }
 
 kiln_tracker_peer *kiln_tracker_holder_by_boot(kiln_tracker *t, const char *boot) {
-    uint64_t value = 0;
-    if (!kiln_map_find(&t->peers.holder_of_boot, kiln_str_from(boot), &value)) return NULL;
-    kiln_tracker_peer *holder = (kiln_tracker_peer *)(uintptr_t)value;
-    return holder->closing ? NULL : holder;
+    kiln_tracker_peer *holder = kiln_tracker_find(&t->peers.holder_of_boot, kiln_str_from(boot));
+    return holder && !holder->closing ? holder : NULL;
 }
 
 kiln_tracker_peer *kiln_tracker_tuner_by_node(const kiln_tracker *t, const char *node) {
@@ -75,15 +75,13 @@ static kiln_str node_key(const kiln_tracker_peer *peer, kiln_strbuf *out) {
 
 void kiln_tracker_peer_remove(kiln_tracker *t, kiln_tracker_peer *peer) {
     kiln_strbuf name = {0};
-    uint64_t value = 0;
     kiln_str key = node_key(peer, &name);
-    if (kiln_map_find(&t->peers.of_node, key, &value) && value == (uintptr_t)peer)
-        kiln_map_remove(&t->peers.of_node, key);
+    if (kiln_tracker_find(&t->peers.of_node, key) == peer) kiln_map_remove(&t->peers.of_node, key);
     kiln_strbuf_deinit(&name);
     key = kiln_str_from(peer->boot);
-    if (kiln_map_find(&t->peers.holder_of_boot, key, &value) && value == (uintptr_t)peer)
+    if (kiln_tracker_find(&t->peers.holder_of_boot, key) == peer)
         kiln_map_remove(&t->peers.holder_of_boot, key);
-    kiln_map_remove(&t->peers.of_id, id_key(&peer->id));
+    kiln_map_remove(&t->peers.of_id, kiln_tracker_number_key(&peer->id));
     kiln_tracker_peer *last = kiln_vec_pop(&t->peers.all);
     t->peers.all.data[peer->index] = last; /* which may be itself */
     last->index = peer->index;
@@ -125,25 +123,22 @@ kiln_tracker_peer *kiln_tracker_peer_add(kiln_tracker *t, uint64_t id, const kil
     kiln_tracker_set_text(peer->boot, hello->boot);
     kiln_tracker_set_text(peer->name, hello->name);
     peer->version = KILN_MIN(hello->version_max, KILN_PROTO_VERSION_MAX);
-    const size_t size = KILN_MIN(hello->software.size, sizeof peer->software - 1);
-    if (size) memcpy(peer->software, hello->software.data, size);
+    kiln_tracker_copy_text(peer->software, sizeof peer->software, hello->software);
     peer->signs = hello->signer.size == sizeof peer->signer.byte;
     if (peer->signs) memcpy(peer->signer.byte, hello->signer.data, sizeof peer->signer.byte);
     peer->index = t->peers.all.count;
     kiln_vec_push(&t->peers.all, peer);
     if (peer->role == KILN_PEER_TUNER) kiln_vec_push(&t->peers.tuners, peer);
-    kiln_map_put(&t->peers.of_id, id_key(&peer->id), (uintptr_t)peer);
+    kiln_map_put(&t->peers.of_id, kiln_tracker_number_key(&peer->id), (uintptr_t)peer);
     return peer;
 }
 
 kiln_tracker_peer *kiln_tracker_peer_replace(kiln_tracker *t, kiln_tracker_peer *newer) {
     kiln_strbuf name = {0};
-    uint64_t value = 0;
     kiln_str key = node_key(newer, &name);
-    bool found = kiln_map_find(&t->peers.of_node, key, &value);
+    kiln_tracker_peer *older = kiln_tracker_find(&t->peers.of_node, key);
     kiln_map_put(&t->peers.of_node, key, (uintptr_t)newer);
     kiln_strbuf_deinit(&name);
-    kiln_tracker_peer *older = found ? (kiln_tracker_peer *)(uintptr_t)value : NULL;
     return older && !older->closing ? older : NULL;
 }
 
@@ -177,7 +172,7 @@ void kiln_tracker_peer_set_person(kiln_tracker_peer *peer, struct kiln_tracker_p
 void kiln_tracker_peer_set_jobs(kiln_tracker_peer *peer, uint32_t jobs) { peer->jobs = jobs; }
 
 void kiln_tracker_peer_add_output(kiln_tracker_peer *holder, const kiln_digest *digest) {
-    if (holder && !kiln_digest_equal(digest, &(kiln_digest){{0}}))
+    if (holder && !kiln_tracker_is_no_blob(digest))
         holder->sent[holder->sent_count++ % KILN_TRACKER_SENT_BLOBS] = *digest;
 }
 
@@ -187,10 +182,8 @@ void kiln_tracker_peers_check(const kiln_tracker *t) {
     uint32_t tuners = 0;
     for (uint32_t i = 0; i < t->peers.all.count; i++) {
         const kiln_tracker_peer *peer = t->peers.all.data[i];
-        uint64_t value = 0;
         KILN_CHECK(peer->index == i);
-        KILN_CHECK(kiln_map_find(&t->peers.of_id, id_key(&peer->id), &value));
-        KILN_CHECK(value == (uintptr_t)peer);
+        KILN_CHECK(kiln_tracker_find(&t->peers.of_id, kiln_tracker_number_key(&peer->id)) == peer);
         tuners += peer->role == KILN_PEER_TUNER;
     }
     KILN_CHECK(tuners == t->peers.tuners.count);

@@ -68,6 +68,9 @@ void kiln_tracker_send(kiln_tracker *t, const kiln_tracker_peer *peer, const kil
 void kiln_tracker_send_error(kiln_tracker *t, const kiln_tracker_peer *peer, uint32_t stream,
                              kiln_code code, kiln_str about, uint64_t lease, const char *format,
                              ...) KILN_PRINTF(7, 8);
+/* The same with code and text of `status`, which is taken. */
+void kiln_tracker_send_status(kiln_tracker *t, const kiln_tracker_peer *peer, uint32_t stream,
+                              kiln_str about, uint64_t lease, kiln_status status);
 /* Tells the peer why and has its connection closed. What it held is dropped when CLOSED comes. */
 void kiln_tracker_drop(kiln_tracker *t, kiln_tracker_peer *peer, kiln_code code, const char *text);
 bool kiln_tracker_is_person(const kiln_tracker_peer *peer);

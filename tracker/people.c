@@ -16,9 +16,7 @@ void kiln_tracker_people_free(kiln_tracker *t) {
 }
 
 kiln_tracker_person *kiln_tracker_person_find(kiln_tracker *t, kiln_str name) {
-    uint64_t value = 0;
-    return kiln_map_find(&t->people.of_name, name, &value) ? (kiln_tracker_person *)(uintptr_t)value
-                                                           : NULL;
+    return kiln_tracker_find(&t->people.of_name, name);
 }
 
 /* Names are those of keys and of this machine's users, so that there are not too many. */
@@ -38,11 +36,10 @@ static void see_person(kiln_tracker *t, kiln_tracker_person *person) {
     if (!person->seen_ms) person->first_ms = now_ms;
     person->seen_ms = now_ms;
     kiln_msg_kept_person kept = {.first_ms = person->first_ms, .seen_ms = person->seen_ms};
-    kiln_tracker_row row = {.kind = KILN_TRACKER_ROW_PERSON, .id = kiln_str_from(person->name)};
-    kiln_strbuf body = {0};
-    kiln_tracker_row_fill(&row, KILN_RECORD_kept_person, &kept, &body);
-    kiln_tracker_persist_later(t, &row, 1);
-    kiln_strbuf_deinit(&body);
+    const kiln_tracker_row row = {.kind = KILN_TRACKER_ROW_PERSON,
+                                  .id = kiln_str_from(person->name)};
+    kiln_tracker_persist_record(t, row, KILN_RECORD_kept_person, &kept);
+    kiln_tracker_may_wait(t);
 }
 
 kiln_tracker_person *kiln_tracker_person_get(kiln_tracker *t, const kiln_tracker_peer *peer) {

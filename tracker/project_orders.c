@@ -264,9 +264,7 @@ void kiln_tracker_project_order(kiln_tracker *t, kiln_tracker_peer *client,
     }
     kiln_status st = check_order(t, project, order);
     if (st) {
-        kiln_tracker_send_error(t, client, message->stream, kiln_status_code(st), (kiln_str){0}, 0,
-                                "%s", kiln_status_text(st));
-        kiln_status_free(st);
+        kiln_tracker_send_status(t, client, message->stream, (kiln_str){0}, 0, st);
         return;
     }
     project = kiln_tracker_project_get(t, order->project);

@@ -1,5 +1,4 @@
 /* Projects: what people share, who is a member, and the rows of both. */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -7,10 +6,11 @@
 #include "tracker/state.h"
 
 kiln_tracker_project *kiln_tracker_project_find(kiln_tracker *t, kiln_str name) {
-    uint64_t value = 0;
-    return kiln_map_find(&t->projects.of_name, name, &value)
-               ? (kiln_tracker_project *)(uintptr_t)value
-               : NULL;
+    return kiln_tracker_find(&t->projects.of_name, name);
+}
+
+kiln_str kiln_tracker_project_asked(kiln_str name) {
+    return name.size ? name : KILN_STR(KILN_PROJECT_DEFAULT);
 }
 
 kiln_tracker_project *kiln_tracker_project_get(kiln_tracker *t, kiln_str name) {
@@ -105,12 +105,6 @@ static bool is_of_admins(kiln_setting s) { return right_of_setting[s] == KILN_RI
 
 bool kiln_tracker_is_of_fleet(kiln_setting s) { return right_of_setting[s] == KILN_RIGHT_RULE; }
 
-static kiln_tracker_row member_row_of(const kiln_tracker_project *project, const char *person,
-                                      kiln_strbuf *id) {
-    kiln_strbuf_printf(id, "%s/%s", project->name, person);
-    return (kiln_tracker_row){.kind = KILN_TRACKER_ROW_MEMBER, .id = kiln_strbuf_view(id)};
-}
-
 /* Both rows of a project. */
 static uint64_t keep_project(kiln_tracker *t, const kiln_tracker_project *project, bool removed) {
     kiln_msg_setting of_admins[KILN_SETTING_COUNT], of_fleet[KILN_SETTING_COUNT];
@@ -141,13 +135,12 @@ static uint64_t keep_member(kiln_tracker *t, const kiln_tracker_project *project
                                  .native = member->native,
                                  .by = kiln_str_from(member->by),
                                  .given_ms = member->given_ms};
-    kiln_strbuf id = {0}, body = {0};
-    kiln_tracker_row row = member_row_of(project, member->person, &id);
-    row.removed = removed;
-    kiln_tracker_row_fill(&row, KILN_RECORD_kept_member, &kept, &body);
-    const uint64_t persist = kiln_tracker_persist(t, &row, 1);
+    kiln_strbuf id = {0};
+    kiln_strbuf_printf(&id, "%s/%s", project->name, member->person);
+    const kiln_tracker_row row = {
+        .kind = KILN_TRACKER_ROW_MEMBER, .id = kiln_strbuf_view(&id), .removed = removed};
+    const uint64_t persist = kiln_tracker_persist_record(t, row, KILN_RECORD_kept_member, &kept);
     kiln_strbuf_deinit(&id);
-    kiln_strbuf_deinit(&body);
     return persist;
 }
 
@@ -198,8 +191,7 @@ uint64_t kiln_tracker_project_set(kiln_tracker *t, const kiln_tracker_peer *clie
         kiln_tracker_set_text(project->by, kiln_str_from(client->person));
     }
     project->is_made = true;
-    if (order->text.size)
-        snprintf(project->text, sizeof project->text, "%.*s", KILN_STR_ARG(order->text));
+    if (order->text.size) kiln_tracker_copy_text(project->text, sizeof project->text, order->text);
     for (uint32_t i = 0; i < order->settings.count; i++)
         if (kiln_setting_find(order->settings.item[i].name, &s))
             project->setting[s] = order->settings.item[i].value;
@@ -240,7 +232,7 @@ static kiln_status restore_project(kiln_tracker *t, const kiln_tracker_row *row,
     project->is_made = true;
     project->made_ms = kept.made_ms;
     kiln_tracker_set_text(project->by, kept.by);
-    snprintf(project->text, sizeof project->text, "%.*s", KILN_STR_ARG(kept.text));
+    kiln_tracker_copy_text(project->text, sizeof project->text, kept.text);
     project->setting[KILN_SETTING_EVERYONE] = KILN_MEMBER_NONE; /* unless it says otherwise */
     restore_settings(project, kept.settings.item, kept.settings.count);
     return KILN_OK;
@@ -269,8 +261,8 @@ static kiln_status restore_share(kiln_tracker *t, const kiln_tracker_row *row,
     kiln_msg_kept_share kept = {0};
     kiln_status st = kiln_record_decode(KILN_RECORD_kept_share, row->body, scratch, &kept);
     if (st) return st;
-    kiln_str name = kiln_str_slice(row->id, strlen(KILN_TRACKER_SHARE_PREFIX), row->id.size);
-    if (name.size == 0) name = KILN_STR(KILN_PROJECT_DEFAULT); /* as it once was */
+    const kiln_str name = kiln_tracker_project_asked(
+        kiln_str_slice(row->id, strlen(KILN_TRACKER_SHARE_PREFIX), row->id.size));
     kiln_tracker_project *project =
         kept.day_ns > 0 ? kiln_tracker_project_get(t, name) : kiln_tracker_project_find(t, name);
     if (!project) return KILN_OK;
@@ -303,9 +295,8 @@ kiln_status kiln_tracker_project_restore(kiln_tracker *t, const kiln_tracker_row
 void kiln_tracker_projects_check(const kiln_tracker *t) {
     for (uint32_t i = 0; i < t->projects.all.count; i++) {
         const kiln_tracker_project *project = t->projects.all.data[i];
-        uint64_t value = 0;
-        KILN_CHECK(kiln_map_find(&t->projects.of_name, kiln_str_from(project->name), &value));
-        KILN_CHECK(value == (uintptr_t)project);
+        KILN_CHECK(kiln_tracker_find(&t->projects.of_name, kiln_str_from(project->name)) ==
+                   project);
         KILN_CHECK(project->slots >= project->held && project->weight > 0);
         KILN_CHECK(project->held == 0 || project->jobs > 0);
         KILN_CHECK(project->queue.count == 0 || project->jobs > 0);

@@ -75,6 +75,8 @@ typedef struct kiln_tracker_projects {
 } kiln_tracker_projects;
 
 void kiln_tracker_projects_init(kiln_tracker *t);
+/* The project that a job asks for: an empty name is that of the usual one. */
+kiln_str kiln_tracker_project_asked(kiln_str name);
 
 /* projects.c */
 /* Any row of projects and persons. Shares come after the jobs. */

@@ -16,10 +16,7 @@ kiln_str kiln_tracker_request_name(kiln_tracker_request_key *key, const char *tu
 kiln_tracker_request *kiln_tracker_request_find(kiln_tracker *t, const char *tuner,
                                                 uint64_t number) {
     kiln_tracker_request_key key;
-    uint64_t value = 0;
-    return kiln_map_find(&t->queue.of_key, kiln_tracker_request_name(&key, tuner, number), &value)
-               ? (kiln_tracker_request *)(uintptr_t)value
-               : NULL;
+    return kiln_tracker_find(&t->queue.of_key, kiln_tracker_request_name(&key, tuner, number));
 }
 
 static void free_request(kiln_tracker_request *request) {

@@ -69,7 +69,7 @@ static uint32_t jobs_of(const kiln_tracker *t, const char *person) {
 
 kiln_status kiln_tracker_quota_of_jobs(kiln_tracker *t, const kiln_tracker_peer *client,
                                        const kiln_msg_job_spec *spec) {
-    const kiln_str name = spec->project.size ? spec->project : KILN_STR(KILN_PROJECT_DEFAULT);
+    const kiln_str name = kiln_tracker_project_asked(spec->project);
     kiln_tracker_project *project = kiln_tracker_project_find(t, name);
     if (!project) {
         if (t->projects.all.count < KILN_TRACKER_PROJECTS_MAX) return KILN_OK;

@@ -102,14 +102,6 @@ void kiln_tracker_trial_down(kiln_tracker *t, kiln_tracker_peer *tuner,
         note(t, lease, KILN_TRACKER_TRIAL_SENT, message->trial.trial, NULL);
 }
 
-/* The fence: a late answer under a lease that is over. */
-static void refuse(kiln_tracker *t, const kiln_tracker_peer *board, uint64_t lease) {
-    kiln_message lost = {.type = KILN_MSG_LEASE_LOST,
-                         .lease_lost = {.lease = lease, .code = KILN_ABORTED}};
-    t->relay.stale_refused++;
-    kiln_tracker_send(t, board, &lost);
-}
-
 /* An answer that nobody asked for: the lease holds, so the board is told to forget the trial only.
  */
 static void drop_unasked(kiln_tracker *t, const kiln_tracker_peer *board,
@@ -125,7 +117,8 @@ static void drop_unasked(kiln_tracker *t, const kiln_tracker_peer *board,
 void kiln_tracker_trial_up(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_message *message) {
     kiln_tracker_lease *lease = kiln_tracker_lease_find(t, lease_in(message));
     if (!lease || lease->board != peer->board) {
-        refuse(t, peer, lease_in(message));
+        t->relay.stale_refused++; /* the fence: the lease is over, or another board's */
+        kiln_tracker_lease_deny(t, peer, lease_in(message));
         return;
     }
     bool is_result = message->type == KILN_MSG_TRIAL_RESULT;

@@ -16,21 +16,17 @@ static uint32_t free_place(kiln_tracker *t) {
     return t->boards.requirements.count - 1;
 }
 
-static kiln_str copy_text(kiln_arena *arena, kiln_str text) {
-    return (kiln_str){kiln_str_dup(arena, text), text.size};
-}
-
 static kiln_status fill(kiln_tracker_requirement *required, kiln_str text, kiln_str target,
                         kiln_str key, const kiln_msg_label *label, uint32_t label_count) {
     required->text = kiln_str_dup(&required->arena, text);
-    required->key = copy_text(&required->arena, key);
+    required->key = kiln_str_copy(&required->arena, key);
     kiln_msg_label *labels = KILN_ARENA_ARRAY(&required->arena, kiln_msg_label, label_count);
     for (uint32_t i = 0; i < label_count; i++)
-        labels[i] = (kiln_msg_label){copy_text(&required->arena, label[i].key),
-                                     copy_text(&required->arena, label[i].value)};
+        labels[i] = (kiln_msg_label){kiln_str_copy(&required->arena, label[i].key),
+                                     kiln_str_copy(&required->arena, label[i].value)};
     required->label = labels;
     required->label_count = label_count;
-    return kiln_target_parse(copy_text(&required->arena, target), &required->arena,
+    return kiln_target_parse(kiln_str_copy(&required->arena, target), &required->arena,
                              &required->target);
 }
 
@@ -63,7 +59,6 @@ kiln_status kiln_tracker_requirement_get(kiln_tracker *t, kiln_str target, kiln_
                                          const kiln_msg_label *label, uint32_t label_count,
                                          bool exclusive, kiln_tracker_requirement **out_required) {
     kiln_strbuf text = {0};
-    uint64_t value = 0;
     kiln_status st = KILN_OK;
     /* Lengths keep apart what contains the separators. */
     kiln_strbuf_printf(&text, "%d|%zu:%.*s|%.*s", exclusive, key.size, KILN_STR_ARG(key),
@@ -72,10 +67,9 @@ kiln_status kiln_tracker_requirement_get(kiln_tracker *t, kiln_str target, kiln_
         kiln_strbuf_printf(&text, "|%zu:%.*s=%zu:%.*s", label[i].key.size,
                            KILN_STR_ARG(label[i].key), label[i].value.size,
                            KILN_STR_ARG(label[i].value));
-    kiln_tracker_requirement *required = NULL;
-    if (kiln_map_find(&t->boards.requirement_of_text, kiln_strbuf_view(&text), &value)) {
-        required = (kiln_tracker_requirement *)(uintptr_t)value;
-    } else {
+    kiln_tracker_requirement *required =
+        kiln_tracker_find(&t->boards.requirement_of_text, kiln_strbuf_view(&text));
+    if (!required) {
         required = kiln_alloc(sizeof *required);
         kiln_arena_init(&required->arena, KILN_TRACKER_ARENA_BYTES);
         required->exclusive = exclusive;

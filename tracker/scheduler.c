@@ -202,9 +202,7 @@ void kiln_tracker_lease_req(kiln_tracker *t, kiln_tracker_peer *tuner,
     kiln_status st = refusal(t, job, asked);
     if (!st) st = find_requirement(t, job, asked, &required);
     if (st) {
-        kiln_tracker_send_error(t, tuner, message->stream, kiln_status_code(st), asked->job,
-                                asked->request, "%s", kiln_status_text(st));
-        kiln_status_free(st);
+        kiln_tracker_send_status(t, tuner, message->stream, asked->job, asked->request, st);
         return;
     }
     kiln_tracker_request_add(t, tuner, message, job, required);

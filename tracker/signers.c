@@ -45,14 +45,12 @@ static uint64_t keep(kiln_tracker *t, const kiln_tracker_project *project,
     kiln_msg_kept_signer kept = {.node = kiln_str_from(trusted->node),
                                  .by = kiln_str_from(trusted->by),
                                  .given_ms = trusted->given_ms};
-    kiln_strbuf id = {0}, body = {0};
+    kiln_strbuf id = {0};
     kiln_strbuf_printf(&id, "%s/%s", project->name, trusted->text);
-    kiln_tracker_row row = {
+    const kiln_tracker_row row = {
         .kind = KILN_TRACKER_ROW_SIGNER, .removed = removed, .id = kiln_strbuf_view(&id)};
-    kiln_tracker_row_fill(&row, KILN_RECORD_kept_signer, &kept, &body);
-    const uint64_t persist = kiln_tracker_persist(t, &row, 1);
+    const uint64_t persist = kiln_tracker_persist_record(t, row, KILN_RECORD_kept_signer, &kept);
     kiln_strbuf_deinit(&id);
-    kiln_strbuf_deinit(&body);
     return persist;
 }
 

@@ -110,11 +110,9 @@ static void keep(kiln_tracker *t, kiln_tracker_project *project, double used) {
                                 .shared = t->projects.shared,
                                 .day = project->day,
                                 .day_ns = project->day_ns};
-    kiln_strbuf id = {0}, body = {0};
-    kiln_tracker_row row = row_of(project, &id);
-    kiln_tracker_row_fill(&row, KILN_RECORD_kept_share, &kept, &body);
-    kiln_tracker_persist_later(t, &row, 1); /* should it fail, the next one says more */
-    kiln_strbuf_deinit(&body);
+    kiln_strbuf id = {0};
+    kiln_tracker_persist_record(t, row_of(project, &id), KILN_RECORD_kept_share, &kept);
+    kiln_tracker_may_wait(t); /* should it fail, the next one says more */
     kiln_strbuf_deinit(&id);
     project->kept = used;
     project->kept_day_ns = project->day_ns;

@@ -168,7 +168,7 @@ static kiln_tracker_watcher *make(kiln_tracker *t, kiln_tracker_peer *client,
     if (watch->topic == KILN_TOPIC_BOARD) id = watch->id;
     if (watch->topic == KILN_TOPIC_JOB)
         id = kiln_str_from(kiln_tracker_job_latest(t, watch->id)->id);
-    if (id.size) memcpy(w->id, id.data, KILN_MIN(id.size, sizeof w->id - 1));
+    kiln_tracker_copy_text(w->id, sizeof w->id, id);
     kiln_vec_push(&t->watchers.all, w);
     return w;
 }
@@ -187,9 +187,7 @@ void kiln_tracker_watch(kiln_tracker *t, kiln_tracker_peer *client, const kiln_m
     }
     kiln_status st = refusal(t, client, &message->watch);
     if (st)
-        kiln_tracker_send_error(t, client, message->stream, kiln_status_code(st), (kiln_str){0}, 0,
-                                "%s", kiln_status_text(st));
+        kiln_tracker_send_status(t, client, message->stream, (kiln_str){0}, 0, st);
     else
         serve(t, make(t, client, message));
-    kiln_status_free(st);
 }

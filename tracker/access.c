@@ -1,4 +1,3 @@
-/* Who may do what: the standing of each person in each project, and what a message asks for. */
 #include <string.h>
 
 #include "tracker/state.h"
@@ -9,7 +8,7 @@ kiln_standing kiln_tracker_standing(kiln_tracker *t, const kiln_tracker_peer *pe
                                     kiln_str project) {
     if (!kiln_tracker_is_person(peer)) return (kiln_standing){0};
     if (peer->is_owner || peer->is_admin) return (kiln_standing){.all = true};
-    /* A tracker that lets in anybody takes them for what they say, but runs no code of theirs. */
+    /* An --insecure tracker believes the role that a peer states, but grants it no machine code. */
     if (!peer->is_proven)
         return (kiln_standing){.rules = peer->role == KILN_PEER_ADMIN,
                                .role = KILN_MEMBER_OPERATOR};
@@ -58,13 +57,12 @@ void kiln_tracker_refuse(kiln_tracker *t, const kiln_tracker_peer *peer, uint32_
     kiln_strbuf_deinit(&text);
 }
 
-/* A NULL reader is the tracker's own user. */
 bool kiln_tracker_sees(kiln_tracker *t, const kiln_tracker_peer *reader,
                        const kiln_tracker_job *job) {
     return !reader || kiln_tracker_may(t, reader, KILN_RIGHT_LOOK, job->spec.project, job);
 }
 
-/* ---- What a message asks for ---- */
+/* ---- The right that a message needs ---- */
 
 static kiln_str job_in(const kiln_message *message) {
     if (message->type == KILN_MSG_JOB_DONE) return message->job_done.job;
@@ -80,7 +78,7 @@ static uint64_t lease_in(const kiln_message *message) {
     return 0;
 }
 
-/* Too many requests of the person, or about the project, are refused. */
+/* Refuses the message if the person sends too many, or too many are about the project. */
 static bool is_over(kiln_tracker *t, const kiln_tracker_peer *peer, const kiln_message *message,
                     kiln_tracker_project *project) {
     kiln_status st = kiln_tracker_quota_of_requests(t, peer, project);
@@ -89,7 +87,7 @@ static bool is_over(kiln_tracker *t, const kiln_tracker_peer *peer, const kiln_m
     return true;
 }
 
-/* A job that the person may not see is not there. */
+/* A job that the person may not see is reported as one that does not exist. */
 static bool is_allowed_on_job(kiln_tracker *t, const kiln_tracker_peer *peer,
                               const kiln_message *message, kiln_right right,
                               const kiln_tracker_job *job) {
@@ -127,7 +125,7 @@ static bool is_allowed_to_open(kiln_tracker *t, const kiln_tracker_peer *peer,
             is_allowed_on_project(t, peer, message, KILN_RIGHT_NATIVE, project, id));
 }
 
-/* The job that the message is about, as far as its sender can be told; NULL. */
+/* The job that the message is about; NULL: there is none, or its sender does not hold the lease. */
 static const kiln_tracker_job *job_of(kiln_tracker *t, const kiln_tracker_peer *peer,
                                       const kiln_message *message, kiln_need_scope scope) {
     const kiln_tracker_lease *lease = NULL;
@@ -155,14 +153,14 @@ static bool has_right(kiln_tracker *t, const kiln_tracker_peer *peer, const kiln
     case KILN_NEED_CONNECTION:
     case KILN_NEED_TRACKER:
     case KILN_NEED_PROGRAM:
-    case KILN_NEED_ANY_PROJECT: /* blobs never get here: the shell asks */
+    case KILN_NEED_ANY_PROJECT: /* BLOB messages go to kiln_tracker_may_get and _may_put instead */
     case KILN_NEED_BLOB:
     case KILN_NEED_ROWS: return true;
     case KILN_NEED_FLEET:
-    case KILN_NEED_PROJECT: /* some orders take more */
+    case KILN_NEED_PROJECT: /* kiln_tracker_project_order checks for rights beyond this */
         return is_allowed_on_project(t, peer, message, need.right, project_of(message, NULL),
                                      (kiln_str){0});
-    case KILN_NEED_JOB_OR_PROJECT: /* one that has ended is opened anew */
+    case KILN_NEED_JOB_OR_PROJECT: /* a job that has ended is opened anew */
         return (!job || is_allowed_on_job(t, peer, message, KILN_RIGHT_STOP, job)) &&
                is_allowed_to_open(t, peer, message);
     case KILN_NEED_JOB:
@@ -174,7 +172,7 @@ static bool has_right(kiln_tracker *t, const kiln_tracker_peer *peer, const kiln
 bool kiln_tracker_is_allowed(kiln_tracker *t, const kiln_tracker_peer *peer,
                              const kiln_message *message) {
     kiln_need need;
-    if (!kiln_tracker_is_person(peer)) return true; /* messages.def says what programs may */
+    if (!kiln_tracker_is_person(peer)) return true; /* messages.def says what programs may send */
     if (!kiln_need_of(message->type, &need)) return false;
     if (need.scope == KILN_NEED_CONNECTION) return true;
     const kiln_tracker_job *job = job_of(t, peer, message, need.scope);

@@ -17,12 +17,12 @@
 
 struct kiln_audit {
     kiln_arena arena;
-    char *path, *old_path[KILN_AUDIT_FILES_MAX]; /* the newest first */
+    char *path, *old_path[KILN_AUDIT_FILES_MAX]; /* newest first */
     int fd;
     uint64_t bytes;
-    kiln_map written;         /* by source: bytes in this file << 32 | lines that were withheld */
-    uint64_t window_ns;       /* since when `refused` are counted */
-    uint32_t refused, silent; /* in this window; of them without a line */
+    kiln_map written;         /* by source: bytes in this file << 32 | lines that were left out */
+    uint64_t window_ns;       /* begin of the window in which `refused` are counted */
+    uint32_t refused, silent; /* in this window; `silent`: those without a line */
 };
 
 static kiln_status open_file(kiln_audit *audit) {
@@ -36,7 +36,7 @@ static kiln_status open_file(kiln_audit *audit) {
     return KILN_OK;
 }
 
-/* The text of a field in the line's head, which begins with `mark`; empty: it has none. */
+/* The text of the field that begins with `mark`; empty: the line has none. */
 static kiln_str text_after(kiln_str head, kiln_str mark) {
     const char *at = memmem(head.data, head.size, mark.data, mark.size);
     if (!at) return (kiln_str){0};
@@ -44,7 +44,7 @@ static kiln_str text_after(kiln_str head, kiln_str mark) {
     return kiln_str_cut(&rest, '"');
 }
 
-/* Of a line that tells how many were withheld. */
+/* The count of a "withheld" line. */
 static uint32_t withheld_in(kiln_str head) {
     const kiln_str mark = KILN_STR(",\"count\":");
     const char *at = memmem(head.data, head.size, mark.data, mark.size);
@@ -73,11 +73,11 @@ static void count_line(kiln_audit *audit, kiln_str line) {
     if (is_count)
         so_far = KILN_AUDIT_BYTES_OF_SOURCE << 32 | withheld_in(head);
     else
-        so_far += (uint64_t)(line.size - 1) << 32; /* without its end */
+        so_far += (uint64_t)(line.size - 1) << 32; /* without the newline */
     kiln_map_put(&audit->written, source, so_far);
 }
 
-/* What the file holds of each source: its budget is that of the file, not of a run. */
+/* Counts the existing lines of each source, because the bound is per file, not per run. */
 static kiln_status count_lines(kiln_audit *audit) {
     kiln_arena scratch;
     kiln_str text = {0};
@@ -155,8 +155,8 @@ static void move_aside(kiln_audit *audit) {
     open_again(audit);
 }
 
-/* One write for the whole line, and what was written of half a line is taken back: after a crash or
- * on a full disk there is no half one before a whole one. */
+/* A line is written by one write; if only a part could be written it is removed again, so that no
+ * incomplete line stands before a complete one. */
 static void write_line(kiln_audit *audit, kiln_strbuf *line) {
     kiln_strbuf_text(line, "}\n");
     if (audit->fd < 0) open_again(audit);
@@ -169,8 +169,8 @@ static void write_line(kiln_audit *audit, kiln_strbuf *line) {
     kiln_strbuf_deinit(line);
 }
 
-/* Of one source a file holds KILN_AUDIT_BYTES_OF_SOURCE and a few counts of what was withheld, so
- * that no source alone fills it. */
+/* Writes the line, unless its source has used its KILN_AUDIT_BYTES_OF_SOURCE; then the line is only
+ * counted. */
 static void end(kiln_audit *audit, kiln_strbuf *line, const char *source) {
     const kiln_str name = kiln_str_from(source);
     uint64_t so_far = 0;
@@ -184,7 +184,7 @@ static void end(kiln_audit *audit, kiln_strbuf *line, const char *source) {
     kiln_strbuf_deinit(line);
     const uint32_t withheld = (uint32_t)so_far + 1;
     kiln_map_put(&audit->written, name, (so_far >> 32) << 32 | withheld);
-    if (withheld & (withheld - 1)) return; /* told at 1, 2, 4, 8, ... */
+    if (withheld & (withheld - 1)) return; /* a line at 1, 2, 4, 8, ... of them */
     kiln_strbuf more = {0};
     begin(&more, "withheld");
     add_text(&more, "of", source);
@@ -202,7 +202,7 @@ bool kiln_audit_is_recorded(const kiln_message *message) {
     bool admin_only = kiln_message_may_send(message->type, KILN_PEER_ADMIN) &&
                       !kiln_message_may_send(message->type, KILN_PEER_CLIENT);
     if (message->type == KILN_MSG_TAIL && message->tail.since)
-        return false; /* it goes on reading */
+        return false; /* the continuation of a request that was recorded */
     return admin_only || message->type == KILN_MSG_PROJECT_ORDER ||
            (message->type == KILN_MSG_CANCEL && message->cancel.scope == KILN_CANCEL_JOB);
 }

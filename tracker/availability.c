@@ -1,5 +1,3 @@
-/* One line for people who wait for a board: what fits, how long it may take, or what there is
- * instead. */
 #include "base/macros.h"
 #include "tracker/state.h"
 
@@ -13,7 +11,7 @@ static uint32_t waiting_for(const kiln_tracker *t, const kiln_tracker_requiremen
     return count;
 }
 
-/* Of several devices of a board the one of the wanted kind says why it cannot. */
+/* The device of the required kind, if the board has one, else its first. */
 static const kiln_target *target_to_compare(const kiln_tracker_board *board,
                                             const kiln_tracker_requirement *required) {
     for (uint32_t i = 0; i < board->device_count; i++)
@@ -21,8 +19,8 @@ static const kiln_target *target_to_compare(const kiln_tracker_board *board,
     return &board->device[0].target;
 }
 
-/* "; there are rpi3 (1 of 2 in service; the device lacks dotprod), ...": the first few names, and
- * why one cannot. */
+/* "; there are rpi3 (1 of 2 in service; the device lacks dotprod), ...": the first few names, each
+ * with the reason why it does not fit. */
 static void list_what_there_is(const kiln_tracker *t, const kiln_tracker_requirement *required,
                                kiln_strbuf *out) {
     enum { NAMES_MAX = 8 };

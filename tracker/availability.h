@@ -1,11 +1,11 @@
-/* For people who wait for a board. */
+/* Describes to people what boards there are for a job. */
 #ifndef KILN_TRACKER_AVAILABILITY_H
 #define KILN_TRACKER_AVAILABILITY_H
 
 #include "tracker/queue.h"
 
-/* One line for people: what fits and how long it may take, or what there is instead. Whether any
- * board that was ever seen fits. */
+/* Appends one line: how many boards fit and the expected wait, or which boards there are instead.
+ * Returns whether any board that was ever seen fits. */
 bool kiln_tracker_requirement_describe(kiln_tracker *t, kiln_tracker_requirement *required,
                                        kiln_strbuf *out);
 

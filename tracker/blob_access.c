@@ -1,7 +1,8 @@
-/* Which blobs a peer may have. Its digest alone gives nobody a blob: a peer gets what it put
- * itself; a person what jobs have that it may read; a tuner what its jobs have; a board what the
- * trials name that were sent to it; the holder of a lease what its board sent back. What the
- * tracker's own user runs, and peers of a tracker that takes anybody, get all. */
+/* Which peers may get and put a blob. Knowing its digest is not enough. A peer may get blobs that
+ * it uploaded itself. Beyond that a person gets blobs of jobs that it may read, a tuner those of
+ * its jobs, a board those that trials sent to it name, and the holder of a lease the outputs that
+ * its board sent back. Programs of the tracker's own user, and unproven peers of an --insecure
+ * tracker, get all blobs. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -32,7 +33,8 @@ static bool is_of_its_jobs(kiln_tracker *t, const kiln_tracker_peer *peer,
     return false;
 }
 
-/* A board may still fetch for trials that came before the tracker was started anew. */
+/* A restored lease may have trials that were sent before the tracker restarted: its board gets all
+ * blobs. */
 static bool is_of_its_trials(kiln_tracker *t, const kiln_tracker_board *board,
                              const kiln_digest *digest) {
     for (uint32_t slot = 0; slot < KILN_TRACKER_SLOTS_MAX; slot++) {
@@ -75,7 +77,7 @@ static bool may_open_anywhere(kiln_tracker *t, const kiln_tracker_peer *peer) {
     return false;
 }
 
-/* What the person put today. */
+/* The bytes that the person uploaded today. */
 static uint64_t *put_today(const kiln_tracker *t, kiln_tracker_person *person) {
     const uint64_t day = kiln_tracker_wall_ns(t) / DAY_NS;
     if (person->blobs.day != day) person->blobs.day_bytes = 0;
@@ -85,7 +87,7 @@ static uint64_t *put_today(const kiln_tracker *t, kiln_tracker_person *person) {
 
 kiln_status kiln_tracker_may_put(kiln_tracker *t, uint64_t peer, uint64_t size) {
     const kiln_tracker_peer *who = kiln_tracker_peer_find(t, peer);
-    if (!who) return KILN_ERROR(FAILED_PRECONDITION, "it is not known yet who puts this blob");
+    if (!who) return KILN_ERROR(FAILED_PRECONDITION, "the sender of this blob is not known yet");
     if (is_free(who) || who->role == KILN_PEER_TUNER || who->role == KILN_PEER_BUILDER)
         return KILN_OK;
     if (who->role == KILN_PEER_BOARD)
@@ -145,7 +147,7 @@ uint64_t kiln_tracker_put_size(const kiln_tracker *t, const kiln_tracker_peer *p
     return put ? put->size : 0;
 }
 
-/* Whether the project's jobs may have so many bytes more. */
+/* Checks whether the project's jobs may have `bytes` more. */
 static kiln_status quota_of_more(kiln_tracker *t, kiln_str name, uint64_t bytes) {
     kiln_tracker_project *project = kiln_tracker_project_find(t, name);
     const uint64_t quota = project ? project->setting[KILN_SETTING_BLOB_BYTES] : 0;
@@ -163,7 +165,7 @@ kiln_status kiln_tracker_quota_of_blobs(kiln_tracker *t, const kiln_tracker_peer
     const kiln_digest *const blob[] = {&spec->model, &spec->records, &spec->by_hand};
     uint64_t bytes = 0;
     for (size_t i = 0; i < KILN_ARRAY_COUNT(blob); i++) {
-        /* One that a client works on itself names what its trials send. */
+        /* For a job that its client runs itself the blobs are checked with each trial. */
         if (!spec->by_client && !kiln_tracker_is_no_blob(blob[i]) && !may_have(t, client, blob[i]))
             return KILN_ERROR(NOT_FOUND,
                               "the job's %s is not here from %s: hand it in before the job",

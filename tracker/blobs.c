@@ -1,7 +1,7 @@
-/* Who put which blob, and when it was last used. What people put has a row on disk, so that a
- * client whose tracker is started anew need not hand in again; rows are written in groups, and one
- * that a kill loses costs an upload. What programs put (artefacts, by the thousand) is remembered
- * in memory only: what of it is wanted later, jobs name. */
+/* Which peer uploaded which blob, and when it was last used. Uploads of people have rows on disk,
+ * so that a client need not upload again after the tracker restarts; rows are written in groups,
+ * and a row that a kill loses costs an upload. Uploads of programs (thousands of artefacts) are
+ * remembered in memory only, because jobs name those that are needed later. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,14 +11,14 @@
 #include "tracker/state.h"
 
 #define DAY_MS UINT64_C(86400000)
-#define USED_MS UINT64_C(3600000) /* a use is written down again so long after the last one */
+#define USED_MS UINT64_C(3600000) /* after this time a later use is written again */
 #define ROWS_A_TICK 1024u         /* about 2 ms */
 
 static kiln_str key_of(const kiln_digest *digest) {
     return (kiln_str){(const char *)digest->byte, sizeof digest->byte};
 }
 
-/* People have no role: the same person comes with several programs. */
+/* The role of people is left out, because one person uses several programs. */
 static uint64_t hash_name(kiln_str name, kiln_peer_role role) {
     return kiln_hash64(name.data, name.size, (uint64_t)role);
 }
@@ -57,7 +57,7 @@ static void take_out(kiln_tracker *t, kiln_tracker_put *put) {
     *(put->newer ? &put->newer->older : &t->blobs.newest) = put->older;
 }
 
-/* Its row is written, or removed, in one of the next ticks. */
+/* Has its row written or removed in one of the next ticks. */
 static void change(kiln_tracker *t, kiln_tracker_put *put) {
     if (!put->person || put->changed) return;
     put->changed = true;
@@ -118,7 +118,7 @@ void kiln_tracker_put_add(kiln_tracker *t, const kiln_tracker_peer *peer, const 
                                .put_ms = now_ms,
                                .used_ms = now_ms});
     change(t, put);
-    /* Should the blob of the oldest still be wanted, it is put again. */
+    /* If the blob of the oldest is still needed, it is uploaded again. */
     if (t->blobs.count > KILN_TRACKER_PUTS_MAX) forget(t, t->blobs.oldest);
 }
 
@@ -135,9 +135,9 @@ void kiln_tracker_each_blob(const kiln_tracker *t,
         visit(context, &put->digest, put->used_ms);
 }
 
-/* ---- What a person may have at once ---- */
+/* ---- The bound of a person's blobs ---- */
 
-/* What kept jobs and leases that hold name. */
+/* Lists the blobs that kept jobs and current leases name. */
 static void list_needed(kiln_tracker *t, kiln_map *out) {
     kiln_digest digest[KILN_TRACKER_JOB_BLOBS_MAX];
     for (uint32_t i = 0; i < t->jobs.all.count; i++) {
@@ -161,7 +161,8 @@ static void drop(kiln_tracker *t, kiln_tracker_put *put) {
     if (!first_of(t, &digest)) kiln_tracker_drop_blob(t, &digest);
 }
 
-/* Looks at what the person has; with `drops`, what is too much goes, so much of it a tick. */
+/* Counts the bytes that the person needs. With `drops`, drops unneeded blobs above the bound,
+ * ROWS_A_TICK at most. */
 static void count_needed(kiln_tracker *t, kiln_tracker_person *person, bool drops) {
     kiln_map needed;
     uint32_t dropped = 0;
@@ -192,7 +193,7 @@ bool kiln_tracker_put_fits(kiln_tracker *t, kiln_tracker_person *person, uint64_
     return size <= most && person->blobs.needed_bytes <= most - size;
 }
 
-/* One person a tick: it takes a walk over all that was put. */
+/* One person a tick, because it walks over all uploads. */
 static void limit_one(kiln_tracker *t) {
     for (uint32_t i = 0; i < t->people.all.count; i++) {
         kiln_tracker_person *person = t->people.all.data[i];
@@ -211,7 +212,7 @@ void kiln_tracker_limit_blobs(kiln_tracker *t, uint64_t bytes_of_person) {
 
 /* ---- Rows ---- */
 
-/* Of the change, in `arena`. */
+/* The row of a change, in `arena`. */
 static kiln_tracker_row row_of(kiln_tracker *t, const kiln_tracker_put_change *changed,
                                kiln_arena *arena) {
     char digest[KILN_DIGEST_TEXT];
@@ -247,7 +248,7 @@ void kiln_tracker_puts_tick(kiln_tracker *t) {
             t->blobs.changed.count * sizeof *t->blobs.changed.data);
 }
 
-/* What it handed in that day counts again (KILN_TRACKER_PUT_BYTES_A_DAY). */
+/* Counts the upload to the person's bytes of that day (KILN_TRACKER_PUT_BYTES_A_DAY). */
 static void count_today(const kiln_tracker_put *put) {
     const uint64_t day = put->put_ms / DAY_MS;
     if (day < put->person->blobs.day) return;

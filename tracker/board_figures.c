@@ -1,11 +1,11 @@
-/* Figures of processors. Those of the first board of a target hold for all of its kind, so that the
- * same job chooses the same schedules wherever it is compiled and whichever boards come and go. */
+/* Figures of processors. The figures of the first board of a target are used for all boards of it,
+ * so that a job chooses the same schedules whichever boards are connected. */
 #include <string.h>
 
 #include "base/check.h"
 #include "tracker/state.h"
 
-/* The text of a processor, whatever part of it a board offers. */
+/* The text of the processor, whatever share of its cores the board offers. */
 static kiln_str key_of(const kiln_target *target, kiln_strbuf *text) {
     kiln_target processor = *target;
     processor.cores = processor.threads = 1;
@@ -19,7 +19,7 @@ static kiln_tracker_figures *find(const kiln_tracker *t, kiln_str key) {
     return NULL;
 }
 
-/* Copies; NULL: there is no place, or the text is too long. */
+/* Keeps copies. NULL: there are too many, or the text is too long. */
 static kiln_tracker_figures *put(kiln_tracker *t, kiln_str key, kiln_str bytes) {
     kiln_tracker_figures *kept = find(t, key);
     if (!kept) {
@@ -49,7 +49,7 @@ void kiln_tracker_figures_hear(kiln_tracker *t, const kiln_tracker_board *board)
             .kind = KILN_TRACKER_ROW_FIGURES, .id = key, .body = up->figures};
         kiln_tracker_persist(t, &row, 1);
     }
-    kiln_status_free(st); /* the table's figures hold for its target */
+    kiln_status_free(st); /* figures that do not decode are ignored */
     kiln_strbuf_deinit(&text);
 }
 
@@ -64,6 +64,6 @@ kiln_status kiln_tracker_figures_restore(kiln_tracker *t, const kiln_tracker_row
     kiln_figures figures;
     kiln_status st = kiln_figures_decode(row->body, &figures);
     if (!st && !put(t, row->id, row->body))
-        st = KILN_ERROR(DATA_LOSS, "one too many, or of too long a target");
+        st = KILN_ERROR(DATA_LOSS, "there are too many, or the target's text is too long");
     return kiln_status_note(st, "stored figures of %.*s", KILN_STR_ARG(row->id));
 }

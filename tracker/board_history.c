@@ -1,4 +1,3 @@
-/* What lately happened to a board, for `kiln fleet show`: its last events, on disk with its row. */
 #include <string.h>
 
 #include "base/check.h"

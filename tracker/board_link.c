@@ -1,4 +1,3 @@
-/* What boards say of themselves, and what that does to their leases. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +10,7 @@ bool kiln_tracker_board_refuses(kiln_tracker *t, kiln_tracker_peer *peer, kiln_s
     if (!victim) return false;
     if (name.size == 0) name = kiln_str_from(peer->node);
     snprintf(text, sizeof text, "node %s called itself %.*s", peer->node, KILN_STR_ARG(name));
-    const uint32_t last = victim->past_count - 1; /* one line is enough for many tries */
+    const uint32_t last = victim->past_count - 1; /* one line, however often it tries */
     if (victim->past_count == 0 || victim->past[last].what != KILN_TRACKER_PAST_IMPOSTOR)
         kiln_tracker_board_happened(t, victim, KILN_TRACKER_PAST_IMPOSTOR, text);
     if (peer->board) {
@@ -27,21 +26,21 @@ bool kiln_tracker_board_refuses(kiln_tracker *t, kiln_tracker_peer *peer, kiln_s
     return true;
 }
 
-/* Said once a connection: a board that brings less than it must does so until its owner acts. */
+/* Tells once per connection that the board lacks required fences. */
 static void say_lacking(kiln_tracker *t, kiln_tracker_board *board) {
     kiln_strbuf fences = {0};
     if (!board->lacking) return;
     kiln_fences_print(board->lacking, &fences);
     if (board->service == KILN_BOARD_IN_SERVICE)
         snprintf(board->text, sizeof board->text,
-                 "no work here without the fences %s (kiln-tracker --require-fences); "
-                 "kiln-rpc-server --doctor says why the board lacks them",
+                 "no work for this board without the fences %s (kiln-tracker --require-fences); "
+                 "kiln-rpc-server --doctor says why it lacks them",
                  fences.data);
     kiln_tracker_board_happened(t, board, KILN_TRACKER_PAST_UNFENCED, fences.data);
     kiln_strbuf_deinit(&fences);
 }
 
-/* Whether each target has the slots that it had, so that leases still stand where they stood. */
+/* Whether each device has as many slots as before, so that leases keep their slots. */
 static bool has_same_slots(const kiln_tracker_board *board, const kiln_msg_board_up *up) {
     if (board->device_count != up->targets.count + 1) return false;
     if (board->device[0].reported->slots != up->slots) return false;
@@ -50,7 +49,8 @@ static bool has_same_slots(const kiln_tracker_board *board, const kiln_msg_board
     return true;
 }
 
-/* A trial that the board still has belongs to a lease that holds, or is told to end. */
+/* Delivers what was held back for the board, and denies the leases of its running trials that do
+ * not hold. */
 static void reattach(kiln_tracker *t, kiln_tracker_board *board) {
     for (uint32_t i = 0; i < KILN_TRACKER_SLOTS_MAX; i++) {
         kiln_tracker_lease *lease = kiln_tracker_lease_find(t, board->slot[i]);
@@ -63,7 +63,7 @@ static void reattach(kiln_tracker *t, kiln_tracker_board *board) {
     }
 }
 
-/* Whether the row on disk says something else. */
+/* Whether BOARD_UP differs from the board's row on disk. */
 static bool is_news(const kiln_tracker_board *board, const kiln_message *message) {
     const kiln_msg_board_up *a = &board->up, *b = &message->board_up;
     if (!board->known || a->slots != b->slots || a->memory_bytes != b->memory_bytes ||
@@ -94,7 +94,7 @@ void kiln_tracker_board_up(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_
     }
     bool restarted = strcmp(board->boot, peer->boot) != 0,
          news = is_news(board, message) || (board->proven[0] != 0) != peer->has_key;
-    board->peer = NULL; /* until it is known what it is */
+    board->peer = NULL; /* until the new description is accepted */
     kiln_tracker_board_refresh(t, board);
     if (board->known && !has_same_slots(board, &message->board_up))
         kiln_tracker_leases_end_of_board(t, board, "the board came back with other slots");

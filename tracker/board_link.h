@@ -1,4 +1,4 @@
-/* What boards say of themselves, and what that does to their leases. */
+/* Messages in which boards describe themselves, and the effect on their leases. */
 #ifndef KILN_TRACKER_BOARD_LINK_H
 #define KILN_TRACKER_BOARD_LINK_H
 
@@ -8,8 +8,8 @@
 void kiln_tracker_board_goaway(kiln_tracker *t, kiln_tracker_peer *peer,
                                const kiln_message *message);
 
-/* Drops a board's peer that has another's node or `name` (empty: it has said none yet), and notes
- * it in the history of the other. False: it is none. */
+/* Drops the connection of a board that uses the node or `name` of another board (empty: it has
+ * named itself not yet), and notes that in the other's history. False: it uses its own. */
 bool kiln_tracker_board_refuses(kiln_tracker *t, kiln_tracker_peer *peer, kiln_str name);
 void kiln_tracker_board_up(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_message *message);
 void kiln_tracker_board_state(kiln_tracker *t, kiln_tracker_peer *peer,

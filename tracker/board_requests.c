@@ -1,16 +1,14 @@
-/* What people ask of boards themselves, through the tracker: whether they are there (PROBE), and
- * their logs (TAIL). Each asker stands here until it is answered, goes, or its time is over. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "tracker/state.h"
 
-#define SPEAKS_OF_LOGS 3u /* version of the protocol since which boards do */
+#define SPEAKS_OF_LOGS 3u /* version of the protocol from which on boards send logs */
 
 /* ---- Pings ---- */
 
-/* Rows of PROBED under way; texts last until it is sent. */
+/* Sends rows of PROBED; `last`: no more follow. */
 static void send_rows(kiln_tracker *t, const kiln_tracker_probe *p, const kiln_msg_probe_row *row,
                       uint32_t count, bool last) {
     kiln_msg_probe_row copy[KILN_MESSAGES_PAGE];
@@ -44,7 +42,7 @@ static void end_probe(kiln_tracker *t, kiln_tracker_probe *p) {
     kiln_free(p);
 }
 
-/* Pings what is connected, tells of the rest. False: no board is called that. */
+/* Pings connected boards; reports the others as not connected. False: no board has that name. */
 static bool ping_boards(kiln_tracker *t, kiln_tracker_probe *p, kiln_str name) {
     bool found = name.size == 0;
     kiln_message ping = {.type = KILN_MSG_PING, .ping = {.t_ns = p->number}};
@@ -95,7 +93,8 @@ void kiln_tracker_probe_boards(kiln_tracker *t, kiln_tracker_peer *client,
     }
 }
 
-/* A board answers, or never will: `why` not NULL. */
+/* Ends the wait for a board, which answered with `pong`, or, where that is NULL, did not because of
+ * `why`. */
 static void end_wait(kiln_tracker *t, kiln_tracker_probe *p, kiln_tracker_board *board,
                      const kiln_msg_pong *pong, const char *why) {
     kiln_tracker_remove(&p->waits, board);
@@ -137,7 +136,7 @@ void kiln_tracker_board_requests_tick(kiln_tracker *t) {
         char why[48];
         snprintf(why, sizeof why, "none came in %u ms", p->wait_ms);
         for (uint32_t left = p->waits.count; left-- > 0;)
-            end_wait(t, p, p->waits.data[0], NULL, why); /* the last one ends it */
+            end_wait(t, p, p->waits.data[0], NULL, why); /* the last one frees the probe */
     }
 }
 
@@ -218,7 +217,7 @@ void kiln_tracker_log_lines(kiln_tracker *t, kiln_tracker_peer *peer, const kiln
     }
 }
 
-/* ---- Who goes ---- */
+/* ---- Disconnected peers ---- */
 
 void kiln_tracker_board_requests_peer_gone(kiln_tracker *t, const kiln_tracker_peer *peer) {
     for (uint32_t i = t->board_requests.probes.count; i-- > 0;) {

@@ -1,26 +1,26 @@
-/* What people ask of boards themselves, through the tracker. */
+/* Requests of people that boards answer through the tracker: pings and logs. */
 #ifndef KILN_TRACKER_BOARD_REQUESTS_H
 #define KILN_TRACKER_BOARD_REQUESTS_H
 
 #include "tracker/rows.h"
 
-#define KILN_TRACKER_BOARD_REQUESTS_MAX 256u /* pings, and readers of logs */
+#define KILN_TRACKER_BOARD_REQUESTS_MAX 256u /* of each kind */
 
-/* Somebody who wants to know whether boards are there. */
+/* A ping of boards by a person. */
 typedef struct kiln_tracker_probe {
     kiln_tracker_peer *peer;
     uint32_t stream;
-    uint64_t number;  /* what its PINGs carry */
-    uint64_t sent_ns; /* when they went */
+    uint64_t number;  /* carried by its PINGs */
+    uint64_t sent_ns; /* when these were sent */
     uint32_t wait_ms;
-    KILN_VEC(kiln_tracker_board *) waits; /* for their PONG; connected ones */
+    KILN_VEC(kiln_tracker_board *) waits; /* connected boards whose PONG is awaited */
 } kiln_tracker_probe;
 
-/* Somebody who reads the log of a connected board. */
+/* A person who reads the log of a connected board. */
 typedef struct kiln_tracker_log_reader {
     kiln_tracker_peer *peer;
     uint32_t stream;
-    uint64_t reader; /* what the board calls it */
+    uint64_t reader; /* its number for the board */
     kiln_tracker_board *board;
 } kiln_tracker_log_reader;
 
@@ -37,7 +37,7 @@ void kiln_tracker_log_request(kiln_tracker *t, kiln_tracker_peer *client,
                               const kiln_message *message);
 void kiln_tracker_log_lines(kiln_tracker *t, kiln_tracker_peer *board, const kiln_message *message);
 void kiln_tracker_board_requests_tick(kiln_tracker *t);
-/* An asker went, or a board that was asked. */
+/* A person who asks, or a board that is asked, has disconnected. */
 void kiln_tracker_board_requests_peer_gone(kiln_tracker *t, const kiln_tracker_peer *peer);
 void kiln_tracker_board_requests_free(kiln_tracker *t);
 

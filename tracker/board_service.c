@@ -1,5 +1,5 @@
-/* Boards in and out of service: orders of people, and quarantine of boards that fail again and
- * again. Both are kept on disk. */
+/* Puts boards out of service and back: by orders of people, and by quarantine of boards that fail
+ * repeatedly. Both are kept on disk. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,11 +8,11 @@
 #include "base/reading.h"
 #include "tracker/state.h"
 
-#define LATELY 0.1        /* weight of the newest trial in a board's noise */
-#define NOISE_SAMPLES 64u /* looked at, per trial; fewer than the next are not */
+#define LATELY 0.1        /* weight of the newest trial in the mean noise of a board */
+#define NOISE_SAMPLES 64u /* samples used of a trial */
 #define NOISE_SAMPLES_MIN 4u
 
-/* A history's line: who did it, and why. */
+/* Adds the change of service to the board's history: by whom, and why. */
 static void add_history(kiln_tracker *t, kiln_tracker_board *board, const char *by,
                         const char *text) {
     static const kiln_tracker_board_event event[] = {
@@ -57,7 +57,7 @@ void kiln_tracker_board_fault(kiln_tracker *t, kiln_tracker_board *board, const 
     kiln_tracker_board_persist(t, board);
 }
 
-/* Another try: one more fault, and it is out of service again. */
+/* Puts the board back into service; one more fault quarantines it again. */
 static void end_probation(kiln_tracker *t, kiln_tracker_board *board) {
     board->probation_ns = 0;
     board->fault_run = KILN_TRACKER_FAULTS_MAX - 1;
@@ -74,9 +74,9 @@ void kiln_tracker_board_service_tick(kiln_tracker *t) {
     }
 }
 
-/* ---- What results say about their board ---- */
+/* ---- Results ---- */
 
-/* How far the figure of its samples can be trusted; negative when there are too few. */
+/* The relative uncertainty of the trial's figure; negative when there are too few samples. */
 static double noise_of(const kiln_msg_trial_result *result) {
     double ns[NOISE_SAMPLES];
     const kiln_samples samples = {.ns = ns,
@@ -115,7 +115,8 @@ void kiln_tracker_board_judge(kiln_tracker *t, kiln_tracker_board *board,
 
 /* ---- Orders ---- */
 
-/* Who has a key is called by it; else by the name that it gives itself, as its node is a number. */
+/* The name for people: the node, or, where that is a random number because there is no key, the
+ * name that the peer gave. */
 static const char *name_of(const kiln_tracker_peer *client) {
     bool by_key = strlen(client->node) != KILN_HASH128_TEXT - 1;
     return by_key || !client->name[0] ? client->node : client->name;
@@ -147,8 +148,8 @@ void kiln_tracker_board_order(kiln_tracker *t, kiln_tracker_peer *client,
     if (order->forget && (board->peer || board->busy)) {
         kiln_tracker_send_error(
             t, client, message->stream, KILN_FAILED_PRECONDITION, (kiln_str){0}, 0,
-            "board %.*s is here, and would come back at once: end its "
-            "kiln-rpc-server first, or put it out of service with kiln fleet drain",
+            "board %.*s is connected and would register again: stop its kiln-rpc-server first, or "
+            "put it out of service with kiln fleet drain",
             KILN_STR_ARG(order->board));
         return;
     }
@@ -170,11 +171,9 @@ void kiln_tracker_order_persisted(kiln_tracker *t, uint64_t persist, const char 
     board->order.persist = 0;
     t->board_service.orders--;
     if (failure)
-        kiln_tracker_send_error(t, client, board->order.stream, KILN_RESOURCE_EXHAUSTED,
-                                (kiln_str){0}, 0,
-                                "the order holds until the tracker is started anew, as it cannot "
-                                "be kept: %s",
-                                failure);
+        kiln_tracker_send_error(
+            t, client, board->order.stream, KILN_RESOURCE_EXHAUSTED, (kiln_str){0}, 0,
+            "the order holds until the tracker is started anew, as it cannot be kept: %s", failure);
     else
         kiln_tracker_answer_board(t, client, board->order.stream, board);
     kiln_tracker_board_forgotten(t, board, failure != NULL);

@@ -1,4 +1,3 @@
-/* Boards: what each is, its devices and their slots, and whether they may be leased. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,8 +6,8 @@
 #include "base/fence.h"
 #include "tracker/state.h"
 
-/* Boards whose new events are written in one tick at most: a fleet that comes back all at once must
- * not keep the tracker from serving it. */
+/* Most boards whose events are written in one tick, so that a large fleet that reconnects does not
+ * hold the loop. */
 #define EVENTS_PER_TICK 256u
 
 kiln_tracker_board *kiln_tracker_board_find(kiln_tracker *t, kiln_str node) {
@@ -63,7 +62,7 @@ void kiln_tracker_boards_free(kiln_tracker *t) {
     kiln_tracker_requirements_free(t);
 }
 
-/* Of a board that is not available: none of them is idle. */
+/* Takes the devices of an unavailable board from the list of offered ones; none of them is idle. */
 static void withdraw_offers(kiln_tracker *t, kiln_tracker_board *board) {
     for (uint32_t i = 0; i < board->device_count; i++) {
         if (board->device[i].offered) kiln_tracker_remove(&t->boards.offered, &board->device[i]);
@@ -211,14 +210,14 @@ kiln_tracker_device *kiln_tracker_boards_take_offered(kiln_tracker *t) {
     return device;
 }
 
-/* ---- What it is ---- */
+/* ---- Descriptions ---- */
 
 static void bind_to_key(kiln_tracker_board *board, bool has_key) {
     board->proven[0] = 0;
     if (has_key) snprintf(board->proven, sizeof board->proven, "board/%s", board->node);
 }
 
-/* Devices of `up`, which lies in the board's arena. */
+/* Makes the devices of `up`, which lies in the board's arena. */
 static kiln_status make_devices(kiln_tracker_board *board) {
     const kiln_msg_board_up *up = &board->up;
     const uint32_t count = up->targets.count + 1;
@@ -289,7 +288,7 @@ static uint64_t remove_row(kiln_tracker *t, const kiln_tracker_board *board) {
     return kiln_tracker_persist(t, &row, 1);
 }
 
-/* Nothing is lost with it that anybody needs: no lease, and no order, which must outlive it. */
+/* Whether the board has no lease, and no order keeps it out of service. */
 static bool may_be_forgotten(const kiln_tracker_board *board) {
     return !board->peer && !board->busy && !board->order.persist &&
            board->service == KILN_BOARD_IN_SERVICE;
@@ -321,10 +320,10 @@ void kiln_tracker_board_forgotten(kiln_tracker *t, kiln_tracker_board *board, bo
     if (goes) remove_board(t, board);
 }
 
-/* Makes room by forgetting the board that is lost for longest. False when all are here. */
+/* Makes room by forgetting the board that is lost the longest. False: there is none to forget. */
 static bool forget_one(kiln_tracker *t) {
     uint32_t oldest = UINT32_MAX;
-    if (!t->effects.actions) return false; /* nothing can be taken from the disk yet */
+    if (!t->effects.actions) return false; /* no row can be removed before the first step */
     kiln_thread_walks(t->boards.all.count);
     for (uint32_t i = 0; i < t->boards.all.count; i++) {
         const kiln_tracker_board *board = t->boards.all.data[i];
@@ -355,7 +354,7 @@ kiln_tracker_board *kiln_tracker_board_get(kiln_tracker *t, kiln_str node) {
 /* ---- On disk ---- */
 
 uint64_t kiln_tracker_board_persist(kiln_tracker *t, kiln_tracker_board *board) {
-    if (!board->known) return 0; /* a lease waits for it; what it is will be known when it comes */
+    if (!board->known) return 0; /* only a lease names it so far; its BOARD_UP will describe it */
     kiln_msg_kept_board kept = {
         .key = board->up.key,
         .target = board->up.target,
@@ -400,7 +399,8 @@ kiln_status kiln_tracker_board_restore(kiln_tracker *t, const kiln_tracker_row *
     kiln_tracker_board *board = kiln_tracker_board_get(t, row->id);
     kiln_msg_kept_board kept = {0};
     kiln_status st = KILN_OK;
-    if (!board || board->known) st = KILN_ERROR(DATA_LOSS, "it is there twice, or one too many");
+    if (!board || board->known)
+        st = KILN_ERROR(DATA_LOSS, "there are two of it, or too many boards");
     if (!st) st = kiln_record_decode(KILN_RECORD_kept_board, row->body, &board->arena, &kept);
     if (st) return kiln_status_note(st, "stored board %.*s", KILN_STR_ARG(row->id));
     kiln_record_copy(KILN_RECORD_kept_board, &kept, &board->arena); /* row->body goes away */
@@ -434,7 +434,8 @@ kiln_status kiln_tracker_board_restore(kiln_tracker *t, const kiln_tracker_row *
     board->noise = kept.noise;
     board->drift = kept.drift;
     kiln_tracker_history_restore(board, &kept);
-    /* A quarantine of ours, not a person's, begins anew: how long the tracker was away is unknown.
+    /* A quarantine by the tracker, not by a person, begins anew, because it is unknown how long the
+     * tracker was away.
      */
     if (board->service == KILN_BOARD_QUARANTINED && board->fault_run >= KILN_TRACKER_FAULTS_MAX)
         board->probation_ns = t->effects.now_ns + KILN_TRACKER_PROBATION_NS;

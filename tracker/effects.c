@@ -1,4 +1,3 @@
-/* What a step does to the outside: the actions that it leaves for the shell, in their order. */
 #include <string.h>
 
 #include "base/check.h"
@@ -7,7 +6,7 @@
 
 void kiln_tracker_effects_init(kiln_tracker *t, uint64_t now_ns) {
     t->effects.now_ns = t->effects.wake_ns = now_ns;
-    t->effects.change = t->effects.first_change = now_ns + 1; /* 0 is before all */
+    t->effects.change = t->effects.first_change = now_ns + 1; /* 0 is before all changes */
 }
 
 void kiln_tracker_effects_begin(kiln_tracker *t, uint64_t now_ns, kiln_tracker_actions *actions) {

@@ -1,5 +1,5 @@
-/* What a step does to the outside, and what all owners need of it: the actions that it leaves for
- * the shell, numbers that only grow, and when the next tick is due. */
+/* What all owners share in a step: the actions that it leaves for the shell, the time, numbers that
+ * only grow, when the next tick is due, and small helpers. */
 #ifndef KILN_TRACKER_EFFECTS_H
 #define KILN_TRACKER_EFFECTS_H
 
@@ -10,7 +10,7 @@
 
 typedef char kiln_tracker_text[KILN_MESSAGES_TEXT + 1]; /* an identity, NUL-terminated */
 
-/* Takes `item`, which is there, out of a vector of pointers; the rest keeps its order. */
+/* Removes `item`, which the vector of pointers contains; the others keep their order. */
 #define kiln_tracker_remove(v, item)                                                             \
     do {                                                                                         \
         uint32_t at_ = 0;                                                                        \
@@ -23,30 +23,30 @@ typedef struct kiln_tracker_effects {
     uint64_t wall_offset_ns;       /* of the wall clock, from the time of steps */
     kiln_tracker_actions *actions; /* of the step under way; NULL: none is */
     uint64_t persist;              /* last PERSIST */
-    uint64_t change;               /* grows with each change of a row; begins at the time of
-                                      creation, so that no number of a former run is taken for one
-                                      of this */
+    uint64_t change; /* grows with each change of a row; begins at the time of creation, so that
+                        numbers of a former run are recognised as such */
     uint64_t first_change;
     uint64_t last_row;  /* number of the newest board, job or project */
     uint64_t wake_ns;   /* when the next tick is due */
-    bool fleet_changed; /* tuners, or whether any board fits: jobs are looked at again */
+    bool fleet_changed; /* a tuner came or went, or a board that fits a job: all jobs are checked
+                           again */
 } kiln_tracker_effects;
 
 void kiln_tracker_effects_init(kiln_tracker *t, uint64_t now_ns);
-/* A step begins; what it does goes to `actions`. Ends with a NULL. */
+/* Begins a step whose actions are appended to `actions`. */
 void kiln_tracker_effects_begin(kiln_tracker *t, uint64_t now_ns, kiln_tracker_actions *actions);
 void kiln_tracker_effects_end(kiln_tracker *t);
 
-/* The wall clock, as the shell last said it. */
+/* The wall clock (kiln_tracker_set_wall). */
 uint64_t kiln_tracker_wall_ns(const kiln_tracker *t);
 uint64_t kiln_tracker_wall_ms(const kiln_tracker *t);
-/* The number of a change of a row, and that of a new row. */
+/* The numbers of the next change of a row and of the next new row. */
 uint64_t kiln_tracker_next_change(kiln_tracker *t);
 uint64_t kiln_tracker_next_row(kiln_tracker *t);
-/* Has the next tick come at `at_ns` at the latest; a tick that is due is taken once. */
+/* Asks for a tick at `at_ns` at the latest. `take`: whether a tick is due, once. */
 void kiln_tracker_wake_at(kiln_tracker *t, uint64_t at_ns);
 bool kiln_tracker_take_tick(kiln_tracker *t);
-/* Has jobs looked at again at the end of the step; `take` asks whether that is to be done. */
+/* Asks that all jobs are checked at the end of the step. `take`: whether that was asked, once. */
 void kiln_tracker_set_fleet_changed(kiln_tracker *t);
 bool kiln_tracker_take_fleet_changed(kiln_tracker *t);
 
@@ -57,7 +57,7 @@ bool kiln_tracker_is_no_blob(const kiln_digest *digest);
 /* A number as a key; `number` lasts as long. */
 kiln_str kiln_tracker_number_key(const uint64_t *number);
 
-/* Appends an empty one. */
+/* Appends an empty action. */
 kiln_tracker_action *kiln_tracker_add_action(kiln_tracker *t, kiln_tracker_action_kind kind);
 /* Copies as much of the text as fits `out`, which has `size` bytes, and a NUL. */
 void kiln_tracker_copy_text(char *out, size_t size, kiln_str text);
@@ -66,10 +66,9 @@ void kiln_tracker_set_text(kiln_tracker_text out, kiln_str text);
 void kiln_tracker_row_fill(kiln_tracker_row *row, kiln_record_type type, const void *record,
                            kiln_strbuf *body);
 
-/* Emits a PERSIST of `row` (copied) and returns its number. */
+/* Appends a PERSIST of the rows, which are copied, and returns its number. */
 uint64_t kiln_tracker_persist(kiln_tracker *t, const kiln_tracker_row *row, uint32_t count);
-/* Nobody waits for the last PERSIST, and its loss costs little: it may be written with a later one.
- */
+/* Nobody waits for the last PERSIST, and its loss costs little: a later one may take it along. */
 void kiln_tracker_may_wait(kiln_tracker *t);
 /* Both. */
 void kiln_tracker_persist_later(kiln_tracker *t, const kiln_tracker_row *row, uint32_t count);
@@ -77,9 +76,9 @@ void kiln_tracker_persist_later(kiln_tracker *t, const kiln_tracker_row *row, ui
  * decoder or is shorter, so that it can be encoded. */
 uint64_t kiln_tracker_persist_record(kiln_tracker *t, kiln_tracker_row row, kiln_record_type type,
                                      const void *record);
-/* Has the file of a blob removed. */
+/* Appends a DROP_BLOB. */
 void kiln_tracker_drop_blob(kiln_tracker *t, const kiln_digest *digest);
-/* Has it noted down; copied. */
+/* Appends a LOG of the note, which is copied. */
 void kiln_tracker_log(kiln_tracker *t, const kiln_tracker_note *note);
 
 #endif

@@ -9,15 +9,15 @@
 #include "base/check.h"
 #include "proto/net.h"
 
-/* A connection's request, from its head to the end of its answer. */
+/* A request, from its head to the end of its answer. */
 typedef struct request {
     kiln_http *http;
     struct MHD_Connection *connection;
-    bool begun; /* it has a page */
-    bool whole; /* which is made */
+    bool begun; /* `page` is begun and not ended */
+    bool whole; /* the page is complete */
     kiln_http_page page;
     kiln_strbuf body;
-    struct request *next; /* of those whose pages are made */
+    struct request *next; /* in the list of pages that are being made */
 } request;
 
 struct kiln_http {
@@ -25,10 +25,10 @@ struct kiln_http {
     kiln_http_options options;
     struct MHD_Daemon *daemon;
     kiln_watch *watch;
-    kiln_timer *timer; /* when a connection times out */
-    request *first,
-        **last;        /* whose pages are made, oldest first; their connections are suspended */
-    kiln_timer *slice; /* makes the next slice */
+    kiln_timer *timer;      /* when a connection times out */
+    request *first, **last; /* requests whose pages are being made, oldest first; their connections
+                               are suspended */
+    kiln_timer *slice;      /* makes the next slice */
 };
 
 /* ---- Pages ---- */
@@ -51,7 +51,7 @@ static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status
                                                    MHD_RESPMEM_PERSISTENT));
 }
 
-/* The body may be megabytes: it is handed over, not copied. */
+/* The body is handed over, not copied, because it may be megabytes. */
 static enum MHD_Result answer(request *r) {
     const kiln_strbuf body = r->body;
     struct MHD_Response *response =
@@ -65,7 +65,7 @@ static void end_page(request *r) {
     r->begun = false;
 }
 
-/* Its connection rests until the page is made. */
+/* Suspends the connection until the page is made. */
 static void make_later(request *r) {
     kiln_http *http = r->http;
     MHD_suspend_connection(r->connection);
@@ -89,13 +89,13 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
                                   const char *upload, size_t *upload_size, void **state) {
     (void)version, (void)upload;
     request *r = *state;
-    if (!r) { /* the head is here, the body may follow; answered at the next call */
+    if (!r) { /* the head has arrived; the next call may bring a body, or asks for the answer */
         *state = r = kiln_alloc(sizeof *r);
         r->http = context;
         r->connection = connection;
         return MHD_YES;
     }
-    if (*upload_size) { /* a body is swallowed before it is answered */
+    if (*upload_size) { /* a body is read and ignored */
         *upload_size = 0;
         return MHD_YES;
     }
@@ -128,7 +128,7 @@ static void on_ready(void *context, unsigned ready_for) {
 
 static void on_timer(void *context) { run(context); }
 
-/* The oldest is made; its connection goes on. */
+/* Resumes the connection of the oldest request. */
 static void resume_first(kiln_http *http) {
     request *r = http->first;
     http->first = r->next;
@@ -156,7 +156,7 @@ typedef union socket_address {
     struct sockaddr_in6 v6;
 } socket_address;
 
-/* Numbers only: a name would be asked of the network. */
+/* Only numeric addresses, because resolving a name would block. */
 static kiln_status parse_address(const kiln_http_options *options, socket_address *out) {
     kiln_address address;
     bool bare = strspn(options->address, "0123456789") == strlen(options->address);

@@ -1,5 +1,5 @@
-/* Who works on a job, and for how long it waits for that: the least loaded tuner gets it, one that
- * is lost keeps it for a while, and a job that cannot be served ends with the reason. */
+/* The least loaded tuner gets a job. A lost tuner keeps its jobs for a while. A job that cannot be
+ * served ends with the reason. */
 #include "tracker/state.h"
 
 static void send_assign(kiln_tracker *t, const kiln_tracker_job *job,
@@ -28,7 +28,7 @@ void kiln_tracker_jobs_tuner_up(kiln_tracker *t, kiln_tracker_peer *tuner) {
 
 /* ---- Tuners ---- */
 
-/* Whether it can read the job's model. */
+/* Whether the tuner can read the job's model. */
 static bool can_read(const kiln_tracker_peer *tuner, const kiln_tracker_job *job) {
     return job->spec.form == KILN_MODEL_FORM_ONNX || tuner->version >= KILN_PROTO_TAKES_GRAPHS;
 }
@@ -60,7 +60,7 @@ static bool has_room(const kiln_tracker_job *job, const kiln_tracker_peer *worke
     return job->spec.by_client || worker->jobs < KILN_TRACKER_TUNER_JOBS;
 }
 
-/* The tuner hears of it when it is durable: a tracker that lost the lead hands out no job. */
+/* The tuner is told when this is durable: a tracker that has lost the lead assigns no job. */
 static void assign(kiln_tracker *t, kiln_tracker_job *job, kiln_tracker_peer *tuner) {
     job->state = KILN_JOB_RUNNING;
     job->assigned_ns = t->effects.now_ns;
@@ -78,10 +78,10 @@ static void wait_for_tuner(kiln_tracker *t, kiln_tracker_job *job) {
     kiln_tracker_leases_end_of_job(t, job);
 }
 
-/* The assignment is on disk, or is not: then the job waits again. */
+/* The assignment is on disk, or, with a `failure`, the job waits again. */
 static void assigned(kiln_tracker *t, kiln_tracker_job *job, const char *failure) {
     kiln_tracker_job_unassign(t, job);
-    if (failure) { /* the next tick tries again */
+    if (failure) { /* the next tick assigns it again */
         wait_for_tuner(t, job);
         return;
     }
@@ -100,7 +100,7 @@ bool kiln_tracker_assignment_persisted(kiln_tracker *t, uint64_t persist, const 
     return true;
 }
 
-/* A tuner that is away keeps its jobs for a while; then they wait for another. */
+/* Takes the job from a tuner that is lost for too long. */
 static void take_from_lost_tuner(kiln_tracker *t, kiln_tracker_job *job) {
     if (job->spec.by_client || !job->tuner_until_ns || t->effects.now_ns < job->tuner_until_ns)
         return;
@@ -123,8 +123,8 @@ static void fail_unserved(kiln_tracker *t, kiln_tracker_job *job, bool tuner, bo
     kiln_strbuf_deinit(&text);
 }
 
-/* Its client does not come back: its boards are free now, its tuner hands in what it has. Should
- * the client come back even so, the job goes on. */
+/* Stops a job whose client did not reconnect in time: frees its boards; its tuner hands in its
+ * results. If the client reconnects later, the job goes on. */
 static void abandon(kiln_tracker *t, kiln_tracker_job *job) {
     job->abandoned = true;
     t->assign.abandoned++;

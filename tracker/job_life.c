@@ -1,5 +1,3 @@
-/* How jobs are opened, followed and ended. Who works on them, and for how long they wait for that,
- * is job_assign.c. */
 #include <stdio.h>
 #include <string.h>
 
@@ -18,13 +16,14 @@ static void remove_job(kiln_tracker *t, kiln_tracker_job *job) {
     kiln_tracker_job_remove(t, job);
 }
 
-/* Keeps the newest KILN_TRACKER_JOBS_KEPT of those that ended. */
+/* Removes ended jobs but the newest KILN_TRACKER_JOBS_KEPT. */
 static void forget_old_jobs(kiln_tracker *t) {
     uint32_t ended = 0;
     for (uint32_t i = t->jobs.all.count; i-- > 0;) {
         kiln_tracker_job *job = t->jobs.all.data[i];
         if (kiln_tracker_job_is_open(job) || job->persist) continue;
-        /* Who is connected may not have heard of the end; but some never close what they open. */
+        /* A connected client may not have received the end yet, so that its jobs are kept longer;
+         * but some clients never close jobs. */
         if (++ended <= (job->client ? KILN_TRACKER_JOBS_MAX : KILN_TRACKER_JOBS_KEPT)) continue;
         kiln_tracker_row row = {
             .kind = KILN_TRACKER_ROW_JOB, .removed = true, .id = kiln_str_from(job->id)};
@@ -43,7 +42,8 @@ static void tell_end(kiln_tracker *t, kiln_tracker_job *job) {
     kiln_tracker_send(t, job->client, &message);
 }
 
-/* The end is written first; JOB_CLOSE to the tuner and JOB_DONE to the client follow when it is. */
+/* Writes the end of the job. JOB_CLOSE to the tuner and JOB_DONE to the client follow when that is
+ * durable. */
 static void end_job(kiln_tracker *t, kiln_tracker_job *job, const kiln_msg_job_done *done) {
     KILN_CHECK(kiln_tracker_job_is_open(job));
     kiln_message message = {.type = KILN_MSG_JOB_DONE, .job_done = *done};
@@ -78,7 +78,7 @@ void kiln_tracker_job_end(kiln_tracker *t, kiln_tracker_job *job, kiln_code code
     end_job(t, job, &done);
 }
 
-/* `job`: NULL where it is not known, or another's. */
+/* Tells the tuner to forget the job; `job`: NULL where the tracker does not know it. */
 static void close_at_tuner(kiln_tracker *t, const kiln_tracker_peer *tuner, kiln_str id,
                            const kiln_tracker_job *job) {
     kiln_message message = {.type = KILN_MSG_JOB_CLOSE, .job_close = {.job = id}};
@@ -91,7 +91,7 @@ void kiln_tracker_job_stop(kiln_tracker *t, kiln_tracker_job *job, kiln_code cod
     if (!kiln_tracker_job_is_open(job) || job->ending_ns) return;
     const kiln_tracker_peer *tuner =
         job->state == KILN_JOB_RUNNING ? kiln_tracker_job_worker(t, job) : NULL;
-    /* A client that works itself has nothing to hand in. */
+    /* A client that works on its job itself has no results to hand in. */
     if (!tuner || job->spec.by_client) {
         kiln_tracker_job_end(t, job, code, text);
         return;
@@ -102,13 +102,13 @@ void kiln_tracker_job_stop(kiln_tracker *t, kiln_tracker_job *job, kiln_code cod
     job->ending_ns = t->effects.now_ns;
     job->ending_code = code;
     job->ending_text = kiln_str_dup(&job->arena, kiln_tracker_prose(text));
-    kiln_tracker_job_persist(t, job); /* should it fail, only a restart before its end forgets it */
+    kiln_tracker_job_persist(t, job); /* if this fails, a restart before the end forgets the stop */
     if (!job->assigning)
         kiln_tracker_job_send_cancel(t, job, tuner); /* else JOB_ASSIGN comes first */
 }
 
-/* Says at once what there is for the job and how long it may take. What nobody ever saw is not
- * waited for. */
+/* Tells the client which boards there are and how long it may take. A job for a board that was
+ * never seen ends at once. */
 static void answer_opened(kiln_tracker *t, kiln_tracker_job *job) {
     kiln_strbuf text = {0};
     kiln_strbuf_text(&text, "opened; ");
@@ -124,7 +124,8 @@ static void answer_opened(kiln_tracker *t, kiln_tracker_job *job) {
     kiln_tracker_set_fleet_changed(t);
 }
 
-/* The client of an abandoned job came back after all: it goes on with what its tuner has stored. */
+/* Opens an abandoned job again for its client, which has reconnected; it goes on from the records
+ * that its tuner has stored. */
 static void reopen(kiln_tracker *t, kiln_tracker_job *job) {
     job->abandoned = false;
     job->state = KILN_JOB_WAITING;
@@ -137,7 +138,7 @@ static void reopen(kiln_tracker *t, kiln_tracker_job *job) {
     kiln_tracker_job_persist_and_wait(t, job);
 }
 
-/* The same for its client, which came back; it counts like a new one. */
+/* The same, if the quotas allow it as a new job. */
 static void reopen_for_client(kiln_tracker *t, kiln_tracker_job *job) {
     kiln_status st = kiln_tracker_quota_of_jobs(t, job->client, &job->spec);
     if (!st) {
@@ -154,7 +155,7 @@ void kiln_tracker_job_persisted(kiln_tracker *t, uint64_t persist, const char *f
     kiln_tracker_job *job = t->jobs.all.data[index];
     kiln_tracker_job_kept(t, job);
     if (kiln_tracker_job_is_open(job)) {
-        if (failure) { /* it was never accepted */
+        if (failure) { /* the job was never accepted */
             kiln_tracker_send_error(t, job->client, job->client_stream, KILN_RESOURCE_EXHAUSTED,
                                     kiln_str_from(job->id), 0,
                                     "the tracker cannot keep the job: %s", failure);
@@ -164,8 +165,8 @@ void kiln_tracker_job_persisted(kiln_tracker *t, uint64_t persist, const char *f
         answer_opened(t, job);
         return;
     }
-    /* An end that could not be written is known until the next restart, and then found again: its
-     * tuner, which is not told, repeats it. */
+    /* If the end could not be written the tuner is not told, so that it repeats the end after a
+     * restart of the tracker. */
     if (!failure) close_at_tuner(t, kiln_tracker_job_worker(t, job), kiln_str_from(job->id), job);
     if (job->abandoned && job->client) {
         reopen_for_client(t, job);
@@ -175,10 +176,10 @@ void kiln_tracker_job_persisted(kiln_tracker *t, uint64_t persist, const char *f
     forget_old_jobs(t);
 }
 
-/* ---- What clients say ---- */
+/* ---- Messages of clients ---- */
 
-/* Whether `asked` is what the job does, whoever its client says to be. What they bring along of
- * stored records grows meanwhile, and their machine may have been measured anew. */
+/* Whether two specifications ask for the same job. The user, stored records and figures are not
+ * compared, because they may change between two calls of the same command. */
 static bool same_spec(const kiln_msg_job_spec *spec, const kiln_msg_job_spec *asked) {
     kiln_msg_job_spec a = *spec, b = *asked;
     b.project = kiln_tracker_project_asked(b.project);
@@ -195,14 +196,14 @@ static bool same_spec(const kiln_msg_job_spec *spec, const kiln_msg_job_spec *as
     return same;
 }
 
-/* One command follows a job: another that did so until now need not wait for it any more. */
+/* Only one command follows a job: the older one is told that another follows it now. */
 static void detach_older(kiln_tracker *t, const kiln_tracker_job *job,
                          const kiln_tracker_peer *newcomer) {
     static const char text[] = "another command follows this job now, and it goes on";
     const kiln_tracker_peer *older = job->client;
     const bool open = kiln_tracker_job_is_open(job);
     if (!older || strcmp(older->boot, newcomer->boot) == 0 || !(open || job->persist)) return;
-    if (open && job->persist) { /* it waits for the answer to JOB_OPEN */
+    if (open && job->persist) { /* it still waits for the answer to JOB_OPEN */
         kiln_tracker_send_error(t, older, job->client_stream, KILN_ABORTED, kiln_str_from(job->id),
                                 0, "%s", text);
         return;
@@ -227,7 +228,7 @@ static void attach(kiln_tracker *t, kiln_tracker_job *job, kiln_tracker_peer *cl
     job->client_stream = message->stream;
     kiln_tracker_set_text(job->opener, kiln_str_from(client->boot));
     job->client_until_ns = 0;
-    if (job->persist) return; /* its answer is on the way */
+    if (job->persist) return; /* it is answered when that is durable */
     if (job->abandoned && !kiln_tracker_job_is_open(job)) {
         reopen_for_client(t, job);
         return;
@@ -236,9 +237,9 @@ static void attach(kiln_tracker *t, kiln_tracker_job *job, kiln_tracker_peer *cl
     if (!kiln_tracker_job_is_open(job)) tell_end(t, job);
 }
 
-/* Whether a command that leaves its job to the tracker, and came again after that job ended, gets
- * another run of it: as one that comes every night. The same command that asks once more, as its
- * connection was lost before the answer, gets the job that it opened. */
+/* Whether JOB_OPEN of a detached job that has ended begins another run of it, as for a command that
+ * runs every night. The same process that repeats JOB_OPEN, because its connection was lost before
+ * the answer, gets the job that it opened. */
 static bool runs_anew(const kiln_tracker_job *job, const kiln_tracker_peer *client,
                       const kiln_msg_job_spec *spec) {
     const bool same_user = job->owner[0] ? strcmp(job->owner, client->person) == 0
@@ -261,7 +262,7 @@ void kiln_tracker_job_open(kiln_tracker *t, kiln_tracker_peer *client,
         return;
     }
     if (job) {
-        /* A name of its own, so that both stand in the list. */
+        /* Another name, so that lists show both runs. */
         snprintf(name, sizeof name, "%.*s.%.*s", KILN_STR_ARG(id), KILN_STR_ARG(run));
         id = kiln_str_from(name);
         is_named_by_run = true;
@@ -292,7 +293,7 @@ void kiln_tracker_job_open(kiln_tracker *t, kiln_tracker_peer *client,
     job = kiln_tracker_job_add(t, id);
     job->spec = kiln_message_copy(message, &job->arena).job_open.spec;
     job->spec.project = kiln_tracker_project_asked(job->spec.project);
-    /* An older run of the name may be forgotten here, and not at a tuner. */
+    /* The tracker may have forgotten an older run of this name that a tuner still knows. */
     if (job->spec.detach && !is_named_by_run) kiln_tracker_set_text(job->run, run);
     kiln_tracker_set_text(job->owner, kiln_str_from(client->person));
     if (job->owner[0]) job->spec.user = kiln_str_from(job->owner);
@@ -367,10 +368,10 @@ void kiln_tracker_cancel_persisted(kiln_tracker *t, uint64_t persist, const char
     t->cancels.waiting.count = kept;
 }
 
-/* ---- What tuners say ---- */
+/* ---- Messages of tuners ---- */
 
-/* The open job that this tuner may speak for; a tuner that has an ended or foreign one is told to
- * forget it. */
+/* The running job of this tuner. NULL: it has ended or is another tuner's, and this tuner is told
+ * to forget it. */
 static kiln_tracker_job *own_job(kiln_tracker *t, kiln_tracker_peer *tuner, kiln_str id) {
     kiln_tracker_job *job = kiln_tracker_job_find(t, id);
     bool own = job && strcmp(job->tuner, tuner->node) == 0;
@@ -389,7 +390,7 @@ static void make_room_for_task(kiln_tracker_job *job) {
     job->done.tasks.item = grown;
 }
 
-/* Newer states replace older ones of the same task. Texts are copied once per task. */
+/* Replaces the states of tasks by newer ones. Texts are copied once per task. */
 static void merge_tasks(kiln_tracker_job *job, const kiln_msg_job_event *event) {
     for (uint32_t i = 0; i < event->tasks.count; i++) {
         const kiln_msg_task_state *news = &event->tasks.item[i];
@@ -411,8 +412,7 @@ static void merge_tasks(kiln_tracker_job *job, const kiln_msg_job_event *event) 
     }
 }
 
-/* An event tells all of them, so that those which are not known yet stand last or between; they
- * never become fewer. */
+/* An event lists all faults so far, so that a longer list replaces the shorter one. */
 static void merge_faults(kiln_tracker_job *job, const kiln_msg_job_event *event) {
     if (event->faults.count <= job->done.faults.count) return;
     job->done.faults.count = event->faults.count;
@@ -443,14 +443,14 @@ void kiln_tracker_job_done(kiln_tracker *t, kiln_tracker_peer *tuner, const kiln
     kiln_status over = kiln_tracker_quota_of_results(t, job, bytes);
     if (!over) {
         job->blob_bytes += bytes;
-    } else { /* they stay with the tuner: the same job takes them from there */
+    } else { /* its records stay with the tuner; the same job starts from them there */
         done.records = (kiln_digest){{0}};
         if (!done.code) {
             done.code = (uint32_t)kiln_status_code(over);
             done.text = kiln_tracker_prose(kiln_status_text(over));
         }
     }
-    kiln_tracker_job_add_signer(job, tuner); /* it may have become another since it began */
+    kiln_tracker_job_add_signer(job, tuner); /* its key may have been rotated since the job began */
     end_job(t, job, &done);
     kiln_status_free(over);
 }

@@ -1,15 +1,15 @@
-/* How jobs are opened, followed and ended. */
+/* Opens, follows, cancels and ends jobs. */
 #ifndef KILN_TRACKER_JOB_LIFE_H
 #define KILN_TRACKER_JOB_LIFE_H
 
 #include "tracker/availability.h"
 #include "tracker/blobs.h"
 
-/* An order to cancel a job that waits for the disk. */
+/* A cancellation that is not on disk yet. */
 typedef struct kiln_tracker_cancel {
     uint64_t persist, peer;
     uint32_t stream;
-    kiln_job_state state; /* of the job, then */
+    kiln_job_state state; /* of the job when it was cancelled */
     kiln_tracker_text job;
 } kiln_tracker_cancel;
 
@@ -29,7 +29,7 @@ void kiln_tracker_job_cancel(kiln_tracker *t, kiln_tracker_peer *client,
 void kiln_tracker_job_persisted(kiln_tracker *t, uint64_t persist, const char *failure);
 void kiln_tracker_cancel_persisted(kiln_tracker *t, uint64_t persist, const char *failure);
 void kiln_tracker_jobs_peer_gone(kiln_tracker *t, kiln_tracker_peer *peer);
-/* Stops a job: its tuner hands in what it has, or, when there is none, it ends here and now. */
+/* Stops a job: its tuner hands in its results; without a tuner it ends at once. */
 void kiln_tracker_job_stop(kiln_tracker *t, kiln_tracker_job *job, kiln_code code,
                            const char *text);
 /* Ends a job without its tuner. */

@@ -1,4 +1,3 @@
-/* Jobs: the table of them, and their rows. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -66,7 +65,8 @@ void kiln_tracker_jobs_free(kiln_tracker *t) {
     kiln_map_deinit(&t->jobs.of_id);
 }
 
-/* As much as its job says and the project may; NULL: one that is new, and bounds nothing. */
+/* The weight that the job asks for, bounded by the project; NULL: a new project, which bounds
+ * nothing. */
 static uint32_t weight_of(const kiln_tracker_project *project, const kiln_tracker_job *job) {
     const uint64_t bound = project ? project->setting[KILN_SETTING_WEIGHT] : 0;
     const uint32_t asked = KILN_MAX(job->spec.weight, 1u);
@@ -123,7 +123,6 @@ void kiln_tracker_job_unassign(kiln_tracker *t, kiln_tracker_job *job) {
     job->assigning = 0;
 }
 
-/* What there is instead of what a job wants, and why not that, can be long. */
 kiln_str kiln_tracker_prose(const char *text) {
     return kiln_str_slice(kiln_str_from(text), 0, KILN_MESSAGES_PROSE);
 }
@@ -239,7 +238,7 @@ static bool parse_state(kiln_str text, kiln_job_state *out) {
     return false;
 }
 
-/* How it ended; or, while it is open, that it was told to. */
+/* Restores how the job ended, or, while it is open, that it was told to stop. */
 static void restore_end(kiln_tracker *t, kiln_tracker_job *job, const kiln_msg_kept_job *kept) {
     job->done = (kiln_msg_job_done){.job = kiln_str_from(job->id)};
     if (!kiln_tracker_job_is_open(job)) {
@@ -285,7 +284,7 @@ kiln_status kiln_tracker_job_restore(kiln_tracker *t, const kiln_tracker_row *ro
         memcpy(job->signer, kept.signers.data, job->signer_count * sizeof job->signer[0]);
     job->abandoned = kept.abandoned;
     restore_end(t, job, &kept);
-    /* Nobody is connected yet: after a longer pause all come back late, and all at once. */
+    /* No peer is connected yet; after a long pause they all reconnect late and at the same time. */
     job->assigned_ns = t->effects.now_ns;
     job->tuner_until_ns = t->effects.now_ns + KILN_TRACKER_WAIT_NS;
     if (!job->spec.detach) job->client_until_ns = t->effects.now_ns + KILN_TRACKER_WAIT_NS;

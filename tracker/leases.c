@@ -1,4 +1,3 @@
-/* Leases: grants that are on disk before they are sent, their end, and the fence. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -6,7 +5,9 @@
 #include "base/clock.h"
 #include "tracker/state.h"
 
-#define SAME_MAX 8u /* of the newest blobs of a lease: trials of a task share their reference */
+#define SAME_MAX                                                                           \
+    8u /* newest blobs that are compared before one is added: trials of a task share their \
+          reference */
 
 const double kiln_tracker_wait_bound_s[] = {0.001, 0.01, 0.1, 1, 10, 60, 600, 3600};
 
@@ -48,7 +49,8 @@ static void add_lease(kiln_tracker *t, kiln_tracker_lease *lease) {
     kiln_tracker_board_refresh(t, lease->board);
 }
 
-/* So many trials that the board changes hands often enough while others wait for one like it. */
+/* While other requests wait, a lease gets fewer trials, so that it lasts about
+ * KILN_TRACKER_SLICE_NS. */
 static uint32_t count_of_trials(const kiln_tracker *t, const kiln_tracker_board *board,
                                 const kiln_tracker_request *request) {
     uint32_t wanted = request->asked.trials;
@@ -67,19 +69,19 @@ static void claim(kiln_tracker *t, kiln_tracker_lease *lease) {
     lease->unclaimed = false;
 }
 
-/* Its time is paid, and all that knows it forgets it. */
+/* Charges its time to the project and removes it from the board and all maps. */
 static void remove_lease(kiln_tracker *t, kiln_tracker_lease *lease) {
     kiln_tracker_request_key key;
     uint64_t held_ns = lease->persist ? 0 : t->effects.now_ns - lease->granted_ns;
     claim(t, lease);
-    /* How long a module runs says nothing of the next trial. */
+    /* A client's own runs say nothing about the duration of trials. */
     if (!lease->job || !lease->job->spec.by_client)
         kiln_tracker_board_learn_trial_time(lease->board, held_ns, lease->trial.count);
     if (lease->job) {
         kiln_tracker_project *project = lease->job->project;
         kiln_tracker_job_remove_lease(t, lease->job);
         if (project->setting[KILN_SETTING_BOARDS] && project->queue.jobs.count)
-            kiln_tracker_offer_idle(t); /* one of its others may have what was kept from it */
+            kiln_tracker_offer_idle(t); /* its quota may now allow a lease for another request */
         kiln_tracker_project_ended(t, project, lease->counted, kiln_tracker_lease_cost(t, lease));
         kiln_tracker_project_forget(t, project);
     }
@@ -139,8 +141,8 @@ static void note(kiln_tracker *t, const kiln_tracker_lease *lease, kiln_tracker_
 
 /* ---- The end of a lease ---- */
 
-/* Row of a lease, named by its slot, so that a slot has one row whatever could not be written
- * before. The name lies in `name`, which must last as long. */
+/* The row of a lease. It is named by its slot, so that a slot has one row even if the removal of an
+ * older lease could not be written. The name lies in `name`, which must last as long. */
 static kiln_tracker_row row_of(const kiln_tracker_lease *lease, kiln_strbuf *name) {
     kiln_strbuf_printf(name, "%s/%u", lease->board->node, lease->slot);
     return (kiln_tracker_row){
@@ -159,7 +161,7 @@ static kiln_tracker_row row_of(const kiln_tracker_lease *lease, kiln_strbuf *nam
     };
 }
 
-/* Tells who knows of the lease: its holder, and its board when a trial came under it. */
+/* Tells the board if a trial was sent under the lease, and the holder unless it knows. */
 static void tell_end(kiln_tracker *t, const kiln_tracker_lease *lease, kiln_code code,
                      const char *why, bool holder_knows) {
     kiln_message lost = {
@@ -170,7 +172,7 @@ static void tell_end(kiln_tracker *t, const kiln_tracker_lease *lease, kiln_code
     if (holder_knows) return;
     kiln_tracker_send(t, kiln_tracker_holder_by_boot(t, lease->tuner), &lost);
     if (lease->persist && code != KILN_OK) {
-        /* The holder does not know this number yet; it knows its request, which ends with it. */
+        /* The holder knows only its request so far, which ends with the lease. */
         kiln_tracker_send_error(t, kiln_tracker_holder_by_boot(t, lease->tuner), 0, code,
                                 kiln_str_from(lease->job ? lease->job->id : NULL), lease->request,
                                 "%s", why);
@@ -183,7 +185,7 @@ static void end(kiln_tracker *t, kiln_tracker_lease *lease, const char *why) {
     kiln_strbuf name = {0};
     kiln_tracker_row row = row_of(lease, &name);
     row.removed = true;
-    kiln_tracker_persist_later(t, &row, 1); /* should it fail, the next tracker ends the lease */
+    kiln_tracker_persist_later(t, &row, 1); /* if this fails, the next tracker ends the lease */
     kiln_strbuf_deinit(&name);
 
     remove_lease(t, lease);
@@ -292,8 +294,9 @@ static void send_grant(kiln_tracker *t, const kiln_tracker_lease *lease, uint32_
     kiln_tracker_send(t, kiln_tracker_holder_by_boot(t, lease->tuner), &grant);
 }
 
-/* The next number. One row reserves many; until it is known to be on disk each grant brings its
- * own, so that whatever is written of a lease the numbers up to it are. */
+/* Gives the lease the next number. A row reserves KILN_TRACKER_EPOCHS numbers; until it is durable
+ * each grant writes its own reservation, so that the number of a lease is never written without
+ * one. */
 static void number(kiln_tracker *t, kiln_tracker_lease *lease, kiln_tracker_row *row,
                    uint32_t *row_count) {
     lease->lease = ++t->leases.epoch;
@@ -350,8 +353,9 @@ void kiln_tracker_board_wind_down(kiln_tracker *t, const kiln_tracker_board *boa
     for (uint32_t i = 0; i < KILN_TRACKER_SLOTS_MAX; i++) {
         const kiln_tracker_lease *lease = kiln_tracker_lease_find(t, board->slot[i]);
         if (!lease || lease->persist || !lease->request) continue;
-        send_grant(t, lease,
-                   KILN_MAX(lease->trial.count, 1u)); /* a trial on its way still passes */
+        send_grant(
+            t, lease,
+            KILN_MAX(lease->trial.count, 1u)); /* a trial that is under way is still accepted */
     }
 }
 
@@ -373,8 +377,8 @@ bool kiln_tracker_lease_persisted(kiln_tracker *t, uint64_t persist, const char 
     return true;
 }
 
-/* Of leases that share a slot the newest holds: the removal of the others could not be written
- * before it was granted. False when the one of `row` is an older one. */
+/* Of restored leases that share a slot only the newest holds, because the removal of the others
+ * could not be written. Removes older ones; false: `row` is an older one itself. */
 static bool remove_older(kiln_tracker *t, const kiln_tracker_board *board,
                          const kiln_tracker_row *row) {
     for (uint32_t i = 0; i < KILN_TRACKER_SLOTS_MAX; i++) {
@@ -417,10 +421,10 @@ kiln_status kiln_tracker_lease_restore(kiln_tracker *t, const kiln_tracker_row *
     lease->board_due_ns = t->effects.now_ns + KILN_TRACKER_WAIT_NS;
     lease->job = job && kiln_tracker_job_is_open(job) ? job : NULL;
     kiln_tracker_set_text(lease->tuner, row->tuner);
-    /* Its holder may come back as another run of the same tuner, which ends the lease at once. */
+    /* A new run of the same tuner ends the lease when it connects. */
     kiln_tracker_set_text(lease->node, row->node);
     if (!row->node.size && job) kiln_tracker_set_text(lease->node, kiln_str_from(job->tuner));
-    /* Nobody comes back to what was left of a job that ended, or that another tuner has. */
+    /* A lease of a job that has ended, or that another tuner has, expires at once. */
     bound_hold(t, lease);
     bool is_due =
         lease->job && job->state == KILN_JOB_RUNNING && strcmp(lease->node, job->tuner) == 0;
@@ -429,9 +433,9 @@ kiln_status kiln_tracker_lease_restore(kiln_tracker *t, const kiln_tracker_row *
     return KILN_OK;
 }
 
-/* ---- What tuners say about leases ---- */
+/* ---- Messages of tuners ---- */
 
-/* Its boot is what a peer says itself; its node is what its key says. */
+/* The node is compared, too: a peer can state any boot, but its node is proven by its key. */
 static bool is_holder(const kiln_tracker_lease *lease, const kiln_tracker_peer *peer) {
     return strcmp(lease->tuner, peer->boot) == 0 &&
            (!lease->node[0] || strcmp(lease->node, peer->node) == 0);
@@ -476,7 +480,7 @@ void kiln_tracker_lease_release(kiln_tracker *t, kiln_tracker_peer *tuner,
     if (request) kiln_tracker_request_remove(t, request);
 }
 
-/* ---- What others ask of leases ---- */
+/* ---- Blobs and costs ---- */
 
 void kiln_tracker_lease_add_blob(kiln_tracker_lease *lease, const kiln_digest *digest) {
     const uint32_t count = lease->blob.count;
@@ -510,7 +514,7 @@ void kiln_tracker_leases_check(const kiln_tracker *t) {
         slots += slots_of(lease);
     }
     for (uint32_t i = 0; i < t->boards.all.count; i++) busy += t->boards.all.data[i]->busy;
-    KILN_CHECK(unclaimed == t->leases.unclaimed && slots == busy); /* no slot without a lease */
+    KILN_CHECK(unclaimed == t->leases.unclaimed && slots == busy); /* each busy slot has a lease */
     for (uint32_t i = 0; i < t->jobs.all.count; i++) held += t->jobs.all.data[i]->leases;
     KILN_CHECK(held == of_jobs);
 }

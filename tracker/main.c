@@ -1,4 +1,4 @@
-/* kiln-tracker: the one place everybody dials. */
+/* kiln-tracker: the program that boards, tuners and clients connect to. */
 #include "base/fence.h"
 #include "base/program/daemon.h"
 #include "tracker/shell.h"

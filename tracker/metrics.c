@@ -1,4 +1,4 @@
-/* What a tracker counts, as text for Prometheus and as JSON. */
+/* The tracker's counts, boards and jobs as text for Prometheus and as JSON. */
 #include <math.h>
 
 #include "base/alloc.h"
@@ -79,7 +79,7 @@ static void print_label(kiln_strbuf *out, const char *name, kiln_str value) {
     X(silence_seconds, "gauge", "since it was heard",                                          \
       (double)(t->effects.now_ns - (b->peer ? b->peer->heard_ns : b->lost_ns)) / 1e9)
 
-/* As "%.9g" prints it; whole numbers, which nearly all are, without its cost. */
+/* Prints like "%.9g", but faster for whole numbers, which nearly all values are. */
 static void print_value(double value, kiln_strbuf *out) {
     char digits[16];
     size_t at = sizeof digits;
@@ -93,7 +93,7 @@ static void print_value(double value, kiln_strbuf *out) {
     kiln_strbuf_append(out, digits + at, sizeof digits - at);
 }
 
-/* The device lists: slots of each target, of boards that have several. */
+/* X(name, kind, doc, value of a device): only for boards with several devices */
 #define DEVICE_METRICS(X)                                                    \
     X(slots, "gauge", "slots that a target of a board has", reported->slots) \
     X(busy, "gauge", "of these, slots that are leased", reported->busy)
@@ -108,8 +108,8 @@ static void print_value(double value, kiln_strbuf *out) {
 
 /* ---- Pages, a slice at a time ---- */
 
-/* Of a page of metrics: a scraper wants all lines of a metric together, so that each row adds a
- * line to each list, and the lists follow each other at the end. */
+/* Prometheus requires that all lines of a metric stand together. So each project, board and device
+ * adds a line to the list of each metric, and the lists are joined at the end. */
 enum {
 #define X(name, kind, doc, value) LIST_PROJECT_##name,
     PROJECT_METRICS(X)
@@ -145,8 +145,8 @@ struct kiln_tracker_page {
     kiln_strbuf label; /* of the row under way */
 };
 
-/* The next row up to `until`; NULL: that was all. Rows that went away meanwhile moved the others to
- * the front, and new ones come last. */
+/* The next row up to `until`; NULL: there are no more. Removed rows shift the later ones to the
+ * front; new rows come last. */
 #define NEXT_ROW(kind, list)                                                                \
     static kiln_tracker_##kind *next_##kind(kiln_tracker_page *page) {                      \
         const kiln_tracker *t = page->t;                                                    \

@@ -1,4 +1,4 @@
-/* What a tracker's listeners count, as text for Prometheus; apart from metrics.c, which knows no
+/* Counts of the tracker's listeners as text for Prometheus. Not in metrics.c, which knows no
  * sockets. */
 #ifndef KILN_TRACKER_NET_METRICS_H
 #define KILN_TRACKER_NET_METRICS_H

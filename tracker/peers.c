@@ -1,4 +1,3 @@
-/* Connections: who is there, and what is sent to it. */
 #include <stdarg.h>
 #include <string.h>
 

@@ -1,4 +1,3 @@
-/* People: who was ever seen. */
 #include <string.h>
 
 #include "base/alloc.h"

@@ -8,8 +8,8 @@
 #include "base/map.h"
 #include "base/vec.h"
 
-#define ENTRY_BYTES ((size_t)512) /* what a row usually takes */
-#define ENTRIES_KEPT 64u          /* for the next group */
+#define ENTRY_BYTES ((size_t)512) /* usual size of a row */
+#define ENTRIES_KEPT 64u          /* kept for the next group */
 
 static const kiln_db_table table_of[] = {
     [KILN_TRACKER_ROW_JOB] = KILN_DB_TABLE_TRACKER_JOB,
@@ -27,7 +27,7 @@ static const kiln_db_table table_of[] = {
 };
 _Static_assert(KILN_ARRAY_COUNT(table_of) == KILN_TRACKER_ROW_KIND_COUNT, "one table per kind");
 
-/* Rows of an identity and a record. */
+/* Tables of rows with an identity and a record. */
 #define BODY_TABLES(X)  \
     X(PERSON, person)   \
     X(PROJECT, project) \
@@ -134,14 +134,15 @@ kiln_status kiln_tracker_rows_read(kiln_db *db, kiln_arena *arena, kiln_tracker_
 
 /* ---- The persistence ---- */
 
-/* A row that waits, with an arena of its own: it is overwritten by the next of its identity. */
+/* A collected row. It has its own arena, because a later row with its identity overwrites it. */
 typedef struct entry {
     kiln_tracker_row row;
     kiln_arena arena;
 } entry;
 
 typedef struct group {
-    KILN_VEC(entry *) entry; /* the first `count` wait; the others are kept for later groups */
+    KILN_VEC(entry *)
+    entry; /* the first `count` are collected; the others are reused by later groups */
     uint32_t count;
     kiln_map entry_of;    /* kind and id -> index */
     uint64_t first, last; /* PERSIST actions; 0: none */
@@ -154,9 +155,10 @@ struct kiln_tracker_persistence {
     kiln_tracker_persisted kept;
     void *context;
     group group[2];
-    unsigned collecting; /* which of them; the other is the pool's while `busy` */
+    unsigned collecting; /* index of the group that collects; the other belongs to the pool while
+                            `busy` */
     bool busy;
-    bool again;         /* what is collected is to be committed next */
+    bool again;         /* commit the collected rows when the group under way is done */
     kiln_status status; /* of the group under way */
 };
 
@@ -207,7 +209,7 @@ void kiln_tracker_persistence_add(kiln_tracker_persistence *persistence,
     for (uint32_t i = 0; i < persist->row_count; i++) add_row(g, &persist->row[i]);
 }
 
-/* All of the group or nothing. */
+/* Writes all of the group or nothing. */
 static kiln_status write_group(kiln_db *db, const group *g) {
     kiln_status st = KILN_OK;
     for (uint32_t i = 0; !st && i < g->count; i++)
@@ -217,7 +219,7 @@ static kiln_status write_group(kiln_db *db, const group *g) {
     return st;
 }
 
-/* A burst's memory is given back. */
+/* Empties the group; frees memory that a burst needed. */
 static void empty(group *g) {
     while (g->entry.count > ENTRIES_KEPT) free_entry(kiln_vec_pop(&g->entry));
     g->first = g->last = 0;
@@ -243,7 +245,8 @@ static void on_committed(void *context) {
     empty(g);
     if (!st) kiln_fail_pass(KILN_FAIL_TRACKER_KEPT);
     if (persistence->again)
-        kiln_tracker_persistence_commit(persistence); /* the disk need not wait for the news */
+        kiln_tracker_persistence_commit(
+            persistence); /* before the callback, so that the disk is not idle meanwhile */
     persistence->kept(persistence->context, first, last, st);
 }
 

@@ -1,9 +1,9 @@
-/* Rows of a tracker (tracker/tracker.h) in its database: what survives a kill. Used by the shell.
+/* Rows of a tracker (tracker/tracker.h) in its database, from which it is restored. Used by the
+ * shell.
  *
- * The persistence makes them durable beside the loop: while one group of rows is committed on a
- * thread of the pool, the next is collected, so that the loop never waits for a disk and a slow
- * disk has larger groups. Of rows with one identity a group keeps the last only, so that it cannot
- * outgrow the fleet, however long the disk takes. */
+ * Rows are committed in groups on a thread of the pool, so that the loop never waits for the disk:
+ * while one group is committed the next is collected. A group keeps only the last row of each
+ * identity, so that its size is bounded by that of the fleet, however slow the disk is. */
 #ifndef KILN_TRACKER_PERSISTENCE_H
 #define KILN_TRACKER_PERSISTENCE_H
 
@@ -20,11 +20,11 @@ KILN_MUST_USE kiln_status kiln_tracker_rows_read(kiln_db *db, kiln_arena *arena,
 typedef struct kiln_tracker_persistence kiln_tracker_persistence;
 
 /* Called on the loop, in order: PERSIST actions `first` to `last` are durable, or, with a
- * `failure`, which the callee takes, nothing of them is. */
+ * `failure`, which the callee takes, none of them is. */
 typedef void (*kiln_tracker_persisted)(void *context, uint64_t first, uint64_t last,
                                        kiln_status failure);
 
-/* `db` is the persistence's while it is busy; both outlive it. */
+/* `db` belongs to the persistence while it is busy. `loop` and `db` outlive it. */
 kiln_tracker_persistence *kiln_tracker_persistence_create(kiln_loop *loop, kiln_db *db,
                                                           kiln_tracker_persisted kept,
                                                           void *context);
@@ -32,15 +32,15 @@ kiln_tracker_persistence *kiln_tracker_persistence_create(kiln_loop *loop, kiln_
  * follow one another. */
 void kiln_tracker_persistence_add(kiln_tracker_persistence *persistence,
                                   const kiln_tracker_action *persist);
-/* Begins to commit what was collected when somebody waits for it; if a group is under way, the next
- * begins when that is done. */
+/* Begins to commit the collected rows if somebody waits for one; after the group that is under way,
+ * if there is one. */
 void kiln_tracker_persistence_turn(kiln_tracker_persistence *persistence);
-/* The same whether or not somebody waits: now and then, for the sake of the rest. */
+/* The same whether or not somebody waits; called with each tick. */
 void kiln_tracker_persistence_commit(kiln_tracker_persistence *persistence);
 /* Whether a group is under way. */
 bool kiln_tracker_persistence_is_busy(const kiln_tracker_persistence *persistence);
-/* After the loop, whose end waits for the group that is under way: commits what was collected
- * since, of which nobody was told. Errors of kiln_db_commit. NULL is fine. */
+/* Called after the loop was destroyed, which waits for the group that is under way: commits the
+ * rows collected since. Errors of kiln_db_commit. NULL is fine. */
 KILN_MUST_USE kiln_status kiln_tracker_persistence_destroy(kiln_tracker_persistence *persistence);
 
 #endif

@@ -1,4 +1,3 @@
-/* What people ask of projects, and the orders that change them. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -7,7 +6,7 @@
 
 /* ---- Answers ---- */
 
-/* `settings` lie with the caller. Members are only counted. */
+/* The row of a project, without its members; `settings` is room for its settings. */
 static kiln_msg_project_row row_of(kiln_tracker *t, const kiln_tracker_peer *reader,
                                    const kiln_tracker_project *project,
                                    kiln_msg_setting *settings) {
@@ -64,7 +63,7 @@ static void answer_one(kiln_tracker *t, const kiln_tracker_peer *client, uint32_
     kiln_free(members);
 }
 
-/* One that nobody made is there while it has jobs. */
+/* A project that was not made by an order is shown while it has jobs. */
 static bool is_there(const kiln_tracker_project *project) {
     return project->is_made || project->jobs || strcmp(project->name, KILN_PROJECT_DEFAULT) == 0;
 }
@@ -86,7 +85,7 @@ void kiln_tracker_project_query(kiln_tracker *t, kiln_tracker_peer *client,
             answer_one(t, client, message->stream, project);
         else
             kiln_tracker_send_error(t, client, message->stream, KILN_NOT_FOUND, (kiln_str){0}, 0,
-                                    "there is no project %.*s, or %s is a stranger to it",
+                                    "there is no project %.*s, or %s has no role in it",
                                     KILN_STR_ARG(query->project), client->person);
         return;
     }
@@ -94,7 +93,7 @@ void kiln_tracker_project_query(kiln_tracker *t, kiln_tracker_peer *client,
     kiln_msg_setting settings[KILN_MESSAGES_PAGE][KILN_SETTING_COUNT];
     kiln_message answer = {.type = KILN_MSG_PROJECTS, .stream = message->stream};
     kiln_msg_projects *projects = &answer.projects;
-    kiln_tracker_project_get(t, KILN_STR(KILN_PROJECT_DEFAULT)); /* it is always there */
+    kiln_tracker_project_get(t, KILN_STR(KILN_PROJECT_DEFAULT)); /* it always exists */
     for (uint32_t i = 0; i < t->projects.all.count; i++) {
         if (!may_look(t, client, t->projects.all.data[i])) continue;
         const uint32_t index = projects->total++, at = projects->projects.count;
@@ -162,7 +161,7 @@ static kiln_status check_member(const kiln_tracker_project *project,
     return KILN_OK;
 }
 
-/* Why it cannot be done, by anybody; NULL. */
+/* Checks the order itself, whatever the rights of its sender. */
 static kiln_status check_order(const kiln_tracker *t, const kiln_tracker_project *project,
                                const kiln_msg_project_order *order) {
     const bool is_default = kiln_str_is(order->project, KILN_PROJECT_DEFAULT);
@@ -190,7 +189,7 @@ static kiln_status check_order(const kiln_tracker *t, const kiln_tracker_project
     return check_settings(project, order);
 }
 
-/* The highest right that the order takes; MANAGE has been asked for. */
+/* The right that the order needs; MANAGE was checked already. */
 static kiln_right right_of(const kiln_msg_project_order *order) {
     if (order->act == KILN_PROJECT_NEW || order->act == KILN_PROJECT_DROP) return KILN_RIGHT_RULE;
     for (uint32_t i = 0; i < order->settings.count; i++) {
@@ -201,7 +200,7 @@ static kiln_right right_of(const kiln_msg_project_order *order) {
     return KILN_RIGHT_MANAGE;
 }
 
-/* Those who followed what they may not see any more are told so. */
+/* Ends the following of jobs that their clients may no longer see. */
 static void drop_followers(kiln_tracker *t) {
     kiln_thread_walks(t->jobs.all.count);
     for (uint32_t i = 0; i < t->jobs.all.count; i++) {
@@ -213,7 +212,7 @@ static void drop_followers(kiln_tracker *t) {
     }
 }
 
-/* A project that nobody made is made by the first order about it. */
+/* Makes the project with the first order about it. */
 static void make(kiln_tracker *t, const kiln_tracker_peer *client, kiln_tracker_project *project) {
     if (!project->is_made)
         kiln_tracker_project_set(t, client, project, &(kiln_msg_project_order){0});
@@ -244,7 +243,7 @@ static uint64_t carry_out(kiln_tracker *t, const kiln_tracker_peer *client,
     return 0;
 }
 
-/* In force at once; the sender is told when it is on disk. */
+/* The order is in force at once; the sender is answered when it is on disk. */
 void kiln_tracker_project_order(kiln_tracker *t, kiln_tracker_peer *client,
                                 const kiln_message *message) {
     const kiln_msg_project_order *order = &message->project_order;
@@ -255,7 +254,7 @@ void kiln_tracker_project_order(kiln_tracker *t, kiln_tracker_peer *client,
         kiln_tracker_refuse(t, client, message->stream, (kiln_str){0}, right, order->project);
         return;
     }
-    /* Whoever proved nothing says in vain that it is an admin. */
+    /* An unproven peer cannot order trust, whatever role it states. */
     const bool is_unproven = order->act == KILN_PROJECT_TRUST && !client->is_proven;
     if ((order->native && !standing.all) || is_unproven) {
         kiln_tracker_refuse(t, client, message->stream, (kiln_str){0}, KILN_RIGHT_RULE,
@@ -274,7 +273,7 @@ void kiln_tracker_project_order(kiln_tracker *t, kiln_tracker_peer *client,
     kiln_vec_push(&t->project_orders.waiting, change);
     if (order->act == KILN_PROJECT_DROP) kiln_tracker_project_forget(t, project);
     drop_followers(t);
-    kiln_tracker_offer_idle(t); /* a quota may have been raised */
+    kiln_tracker_offer_idle(t); /* the order may have raised a quota */
 }
 
 static void answer_change(kiln_tracker *t, const kiln_tracker_project_change *change,
@@ -285,11 +284,9 @@ static void answer_change(kiln_tracker *t, const kiln_tracker_project_change *ch
     const kiln_message gone = {.type = KILN_MSG_PROJECTS, .stream = change->stream};
     if (!client) return;
     if (failure)
-        kiln_tracker_send_error(t, client, change->stream, KILN_RESOURCE_EXHAUSTED, (kiln_str){0},
-                                0,
-                                "in force until the tracker is started anew, as it is not on "
-                                "disk: %s",
-                                failure);
+        kiln_tracker_send_error(
+            t, client, change->stream, KILN_RESOURCE_EXHAUSTED, (kiln_str){0}, 0,
+            "in force until the tracker is started anew, as it is not on disk: %s", failure);
     else if (project && is_there(project))
         answer_one(t, client, change->stream, project);
     else

@@ -1,10 +1,10 @@
-/* What people ask of projects, and the orders that change them. */
+/* Queries about projects, and the orders that change them. */
 #ifndef KILN_TRACKER_PROJECT_ORDERS_H
 #define KILN_TRACKER_PROJECT_ORDERS_H
 
 #include "tracker/blobs.h"
 
-/* An order about a project that waits for the disk. */
+/* An order that is not on disk yet. */
 typedef struct kiln_tracker_project_change {
     uint64_t persist, peer;
     uint32_t stream;

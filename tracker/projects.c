@@ -1,4 +1,3 @@
-/* Projects: what people share, who is a member, and the rows of both. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -58,8 +57,8 @@ static void free_project(kiln_tracker_project *project) {
     kiln_free(project);
 }
 
-/* What one without jobs and leases used too much is forgiven, as all that time passed without it.
- * It goes, unless somebody made it or it had boards today. */
+/* The use of a project without jobs and leases is reset. The project is removed, unless it was made
+ * by an order or used boards today. */
 void kiln_tracker_project_forget(kiln_tracker *t, kiln_tracker_project *project) {
     if (project->jobs || project->held) return;
     project->used = project->lease_ns = 0;
@@ -105,7 +104,7 @@ static bool is_of_admins(kiln_setting s) { return right_of_setting[s] == KILN_RI
 
 bool kiln_tracker_is_of_fleet(kiln_setting s) { return right_of_setting[s] == KILN_RIGHT_RULE; }
 
-/* Both rows of a project. */
+/* Writes or removes both rows of a project. */
 static uint64_t keep_project(kiln_tracker *t, const kiln_tracker_project *project, bool removed) {
     kiln_msg_setting of_admins[KILN_SETTING_COUNT], of_fleet[KILN_SETTING_COUNT];
     kiln_msg_kept_project kept = {.text = kiln_str_from(project->text),
@@ -233,7 +232,7 @@ static kiln_status restore_project(kiln_tracker *t, const kiln_tracker_row *row,
     project->made_ms = kept.made_ms;
     kiln_tracker_set_text(project->by, kept.by);
     kiln_tracker_copy_text(project->text, sizeof project->text, kept.text);
-    project->setting[KILN_SETTING_EVERYONE] = KILN_MEMBER_NONE; /* unless it says otherwise */
+    project->setting[KILN_SETTING_EVERYONE] = KILN_MEMBER_NONE; /* unless its row says otherwise */
     restore_settings(project, kept.settings.item, kept.settings.count);
     return KILN_OK;
 }
@@ -255,7 +254,7 @@ static kiln_status restore_signer(kiln_tracker *t, const kiln_tracker_row *row,
     return st ? st : kiln_tracker_trusted_restore(kiln_tracker_project_find(t, name), half, &kept);
 }
 
-/* Of a project without jobs, only what it had today counts. */
+/* Of a project without jobs only today's use is restored. */
 static kiln_status restore_share(kiln_tracker *t, const kiln_tracker_row *row,
                                  kiln_arena *scratch) {
     kiln_msg_kept_share kept = {0};

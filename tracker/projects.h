@@ -1,5 +1,4 @@
-/* Projects: who pays. Their members, settings and trusted signers, and what they use of the boards.
- */
+/* Projects: their members, settings and trusted signers, and their use of the boards. */
 #ifndef KILN_TRACKER_PROJECTS_H
 #define KILN_TRACKER_PROJECTS_H
 
@@ -20,56 +19,57 @@ typedef struct kiln_tracker_member {
 typedef struct kiln_tracker_trusted {
     kiln_sign_public half;
     char text[KILN_SIGN_PUBLIC_TEXT]; /* of `half` */
-    char node[KILN_KEY_NAME_BYTES]; /* of whose key it is: it counts while that is in force; empty:
-                                       of nobody in the tracker's list */
-    kiln_tracker_text by;           /* who said so, and when */
+    char node[KILN_KEY_NAME_BYTES]; /* the node in the tracker's key list with this key: the signer
+                                       counts while the key is in force; empty: the key is not in
+                                       the list */
+    kiln_tracker_text by;           /* the person that gave the order, and when */
     uint64_t given_ms;
 } kiln_tracker_trusted;
 
-/* Its jobs with requests in the queue, and how many requests these are. Written by queue.c. */
+/* Its jobs with requests in the queue, and the number of these requests. Written by queue.c. */
 typedef struct kiln_tracker_project_queue {
     KILN_VEC(struct kiln_tracker_job *) jobs;
     uint32_t count;
 } kiln_tracker_project_queue;
 
-/* Who pays: jobs with the same name of project. One that nobody made is there while it has jobs,
- * and on the day on which it had boards. */
+/* A project. One that was not made by an order exists while it has jobs, and until the end of the
+ * day on which it used boards. */
 typedef struct kiln_tracker_project {
-    uint64_t number; /* grows from project to project, as they stand in kiln_tracker_projects.all */
+    uint64_t number; /* ascending in kiln_tracker_projects.all */
     char *name;
     bool is_made;
-    char text[KILN_MESSAGES_NAME + 1]; /* what it is for */
-    kiln_tracker_text by;              /* who made it, and when */
+    char text[KILN_MESSAGES_NAME + 1]; /* its description */
+    kiln_tracker_text by;              /* the person that made it, and when */
     uint64_t made_ms;
     uint64_t setting[KILN_SETTING_COUNT];
     KILN_VEC(kiln_tracker_member) member;
     KILN_VEC(kiln_tracker_trusted) trusted; /* at most KILN_MESSAGES_TRUSTED */
     uint32_t slots;                         /* held by its leases */
     uint64_t day;                           /* since 1970, of `day_ns` */
-    double day_ns;                          /* time of slots on that day, up to `charged_ns` */
+    double day_ns;                          /* slot time used on that day, up to `charged_ns` */
     uint64_t charged_ns;
     double kept_day_ns; /* as of its last row */
-    bool is_used_up;    /* its time of the day, as of the last look */
+    bool is_used_up;    /* its slot time of the day, as last checked */
     kiln_tracker_bucket requests;
-    uint64_t refused; /* by its quotas */
+    uint64_t refused; /* requests, by its quotas */
     uint32_t jobs;    /* open ones */
     uint32_t weight;
     uint32_t held;   /* leases */
-    double used;     /* time of slots over weight, on a scale that all projects share */
-    double lease_ns; /* how long its leases last, lately */
+    double used;     /* slot time over weight, on a scale common to all projects */
+    double lease_ns; /* recent duration of its leases */
     double kept;     /* `used` as of its last row */
-    double running;  /* cost so far of the leases that it holds, as of the last look */
-    bool is_kept;    /* it has a row */
+    double running;  /* cost so far of its current leases, as last counted */
+    bool is_kept;    /* it has a row on disk */
     kiln_tracker_project_queue queue;
 } kiln_tracker_project;
 
 typedef struct kiln_tracker_projects {
     KILN_VEC(kiln_tracker_project *) all;
     kiln_map of_name;
-    double shared;          /* project.used of who got the last lease: where newcomers begin */
-    double lease_ns;        /* how long leases last, lately; 0: none ended yet */
-    uint64_t keep_ns;       /* when shares are written again */
-    uint64_t quota_refused; /* requests that a quota refused */
+    double shared; /* `used` of the project that got the last lease: a new project starts from it */
+    double lease_ns;                /* recent duration of leases; 0: none ended yet */
+    uint64_t keep_ns;               /* when shares are written next */
+    uint64_t quota_refused;         /* requests that a quota refused */
     kiln_tracker_find_key find_key; /* NULL: there is no list of keys */
     void *find_key_context;
 } kiln_tracker_projects;
@@ -84,27 +84,28 @@ KILN_MUST_USE kiln_status kiln_tracker_project_restore(kiln_tracker *t,
                                                        const kiln_tracker_row *row);
 /* NULL: there is none. */
 kiln_tracker_project *kiln_tracker_project_find(kiln_tracker *t, kiln_str name);
-kiln_tracker_project *kiln_tracker_project_get(kiln_tracker *t, kiln_str name); /* makes it */
-/* It is dropped, or its day is over: goes when it has neither jobs nor leases. */
+kiln_tracker_project *kiln_tracker_project_get(kiln_tracker *t,
+                                               kiln_str name); /* adds it if need be */
+/* Removes a project that was dropped, or whose day is over, if it has neither jobs nor leases. */
 void kiln_tracker_project_forget(kiln_tracker *t, kiln_tracker_project *project);
-/* One open job more, of this weight, in the project of that name, which is made if need be; or one
- * less: its weight is to be told anew then, and it may have to be forgotten. */
+/* Counts one more open job of this weight in the named project, which is added if need be; or one
+ * less, after which its weight has to be set and the project may have to be forgotten. */
 kiln_tracker_project *kiln_tracker_project_join(kiln_tracker *t, kiln_str name, uint32_t weight);
 void kiln_tracker_project_leave(kiln_tracker_project *project);
 /* The largest weight of its jobs. */
 void kiln_tracker_project_set_weight(kiln_tracker_project *project, uint32_t weight);
 void kiln_tracker_project_set_used_up(kiln_tracker_project *project, bool is_used_up);
-/* A quota refused something; `project`: of this one, NULL: of a person. */
+/* Counts a refusal by a quota of `project`; NULL: of a person. */
 void kiln_tracker_count_over_quota(kiln_tracker *t, kiln_tracker_project *project);
-/* NULL: it is none. */
+/* NULL: the person is no member. */
 kiln_tracker_member *kiln_tracker_member_find(const kiln_tracker_project *project, kiln_str person);
-/* Whether only the fleet's admins set it. */
+/* Whether only administrators of the fleet may set it. */
 bool kiln_tracker_is_of_fleet(kiln_setting s);
-/* Appends the settings that differ from 0; `wanted`: of these only, NULL: all. */
+/* Appends the settings that differ from 0 and for which `wanted` holds; NULL: all. */
 void kiln_tracker_project_settings(const kiln_tracker_project *project, kiln_msg_setting *out,
                                    uint32_t *out_count, bool (*wanted)(kiln_setting));
-/* Orders that were checked; they return what kiln_tracker_persist does. `may_make_native`: whoever
- * sends it may let members run code of their own. */
+/* Carry out orders that were checked; return the number of the PERSIST. `may_make_native`: the
+ * sender may allow members to run machine code of their own. */
 uint64_t kiln_tracker_member_set(kiln_tracker *t, const kiln_tracker_peer *client,
                                  kiln_tracker_project *project, const kiln_msg_project_order *order,
                                  bool may_make_native);
@@ -117,40 +118,41 @@ uint64_t kiln_tracker_project_drop(kiln_tracker *t, kiln_tracker_project *projec
 void kiln_tracker_projects_free(kiln_tracker *t);
 
 /* usage.c */
-/* Time of slots that the project had today. */
+/* Slot time that the project used today, in ns. */
 double kiln_tracker_project_day_ns(const kiln_tracker *t, const kiln_tracker_project *project);
-/* Brings that up to now: before the slots that it holds change. */
+/* Charges it up to now; called before the number of its slots changes. */
 void kiln_tracker_project_charge(kiln_tracker *t, kiln_tracker_project *project);
-/* Whether it had all its time of boards today. */
+/* Whether the project has used up its quota of board time today. */
 bool kiln_tracker_project_is_used_up(const kiln_tracker *t, const kiln_tracker_project *project);
-/* Whether its quotas let it have so many slots more. */
+/* Whether its quotas allow `slots` more slots. */
 bool kiln_tracker_project_may_hold(const kiln_tracker *t, const kiln_tracker_project *project,
                                    uint32_t slots);
-/* Looks again when its time of the day is used up, if that is before the next tick. */
+/* Asks for a tick at the time when its board time of the day will be used up. */
 void kiln_tracker_project_watch_time(kiln_tracker *t, const kiln_tracker_project *project);
-/* Less is first: time of slots that it had or is about to have, over its weight. */
+/* Used and expected slot time over weight: the project with the least is served first. */
 double kiln_tracker_project_claim(const kiln_tracker *t, const kiln_tracker_project *project);
-/* Its first request comes into the queue. */
+/* Called when its first request enters the queue. */
 void kiln_tracker_project_starts_waiting(kiln_tracker *t, kiln_tracker_project *project);
 void kiln_tracker_project_granted(kiln_tracker *t, kiln_tracker_project *project, uint32_t slots);
-/* `held_ns`: time of slots. */
+/* `held_ns`: slot time. */
 void kiln_tracker_project_ended(kiln_tracker *t, kiln_tracker_project *project, uint32_t slots,
                                 uint64_t held_ns);
-/* Writes the shares that moved, not more often than every KILN_TRACKER_SHARE_NS: when `begin` says
- * so, what each lease that is held has cost so far is added, and `keep` writes. After a restart
- * leases cost only what comes then. */
+/* Writes changed shares, at most once in KILN_TRACKER_SHARE_NS: when `begin` returns true, the
+ * caller adds the cost so far of each current lease, and calls `keep`. After a restart a lease
+ * costs only the time from then on. */
 bool kiln_tracker_shares_begin(kiln_tracker *t);
 void kiln_tracker_project_add_running(kiln_tracker_project *project, uint64_t cost_ns);
 void kiln_tracker_shares_keep(kiln_tracker *t);
-/* The row of a project that goes. */
+/* Removes the row of a project that is removed. */
 void kiln_tracker_share_remove(kiln_tracker *t, const kiln_tracker_project *project);
 
 /* signers.c */
-/* NOT_FOUND: it names no signer, or none that is trusted. RESOURCE_EXHAUSTED: quota. */
+/* Checks an order about a signer. NOT_FOUND: it names no signer, or none that is trusted.
+ * RESOURCE_EXHAUSTED: quota. */
 KILN_MUST_USE kiln_status kiln_tracker_trusted_check(const kiln_tracker *t,
                                                      const kiln_tracker_project *project,
                                                      const kiln_msg_project_order *order);
-/* Orders that were checked; they return what kiln_tracker_persist does. */
+/* Carry out orders that were checked; return the number of the PERSIST. */
 uint64_t kiln_tracker_trusted_add(kiln_tracker *t, const kiln_tracker_peer *client,
                                   kiln_tracker_project *project, kiln_str signer);
 uint64_t kiln_tracker_trusted_remove(kiln_tracker *t, kiln_tracker_project *project,
@@ -159,11 +161,11 @@ void kiln_tracker_trusted_drop(kiln_tracker *t, kiln_tracker_project *project); 
 /* `half`: the text of the public half, from the row's id. */
 KILN_MUST_USE kiln_status kiln_tracker_trusted_restore(kiln_tracker_project *project, kiln_str half,
                                                        const kiln_msg_kept_signer *kept);
-/* Views into the project; returns how many. */
+/* The trusted signers as rows, which are views of the project; returns how many. */
 uint32_t kiln_tracker_trusted_rows(const kiln_tracker *t, const kiln_tracker_project *project,
                                    kiln_msg_signer_row out[KILN_MESSAGES_TRUSTED]);
-/* Those that count in jobs of the project (NULL: none do) now, as JOB_ASSIGN and JOB_DONE carry
- * them: a view of `out`. */
+/* The signers that count in jobs of the project now (NULL: none do), as JOB_ASSIGN and JOB_DONE
+ * carry them; a view of `out`. */
 kiln_str kiln_tracker_trusted_of(const kiln_tracker *t, const kiln_tracker_project *project,
                                  kiln_sign_public out[KILN_MESSAGES_TRUSTED]);
 /* Invariants (kiln_tracker_check). */

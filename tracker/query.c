@@ -1,4 +1,3 @@
-/* Answers for `kiln fleet` and `kiln jobs`, a page at a time. */
 #include "base/check.h"
 #include "tracker/state.h"
 

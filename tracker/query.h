@@ -1,4 +1,4 @@
-/* Answers for `kiln fleet` and `kiln jobs`. */
+/* Answers queries of `kiln fleet` and `kiln jobs`. */
 #ifndef KILN_TRACKER_QUERY_H
 #define KILN_TRACKER_QUERY_H
 

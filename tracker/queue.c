@@ -1,4 +1,3 @@
-/* The queue: requests for boards that wait. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -127,7 +126,7 @@ kiln_tracker_request *kiln_tracker_queue_take_fresh(kiln_tracker *t) {
 
 void kiln_tracker_queue_check(const kiln_tracker *t) {
     uint32_t count = 0, of_projects = 0, waiting = 0, listed = 0;
-    KILN_CHECK(t->queue.fresh.count == 0); /* each was looked at before the step ended */
+    KILN_CHECK(t->queue.fresh.count == 0); /* the step considers each of them */
     for (uint32_t i = 0; i < t->jobs.all.count; i++) {
         const kiln_tracker_job *job = t->jobs.all.data[i];
         count += job->queue.requests.count;

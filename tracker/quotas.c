@@ -1,13 +1,13 @@
-/* Bounds of what persons and projects may have. A lease counts from the grant on, with all slots
- * that it takes. What waits for boards only waits when its project has all that it may; what would
- * have to be kept is refused. */
+/* Quotas of persons and projects. A lease counts from the grant on, with all its slots. Requests of
+ * a project that has as many boards as allowed wait; what would have to be stored beyond a quota is
+ * refused. */
 #include <string.h>
 
 #include "tracker/state.h"
 
 /* ---- Time of boards ---- */
 
-/* To those who follow its jobs. */
+/* Tells the clients of the project's jobs. */
 static void tell_jobs(kiln_tracker *t, const kiln_tracker_project *project, const char *text) {
     kiln_thread_walks(t->jobs.all.count);
     for (uint32_t i = 0; i < t->jobs.all.count; i++)
@@ -39,7 +39,8 @@ void kiln_tracker_quotas_tick(kiln_tracker *t) {
     for (uint32_t i = t->projects.all.count; i-- > 0;) {
         kiln_tracker_project *project = t->projects.all.data[i];
         update_time(t, project);
-        if (!project->is_made) kiln_tracker_project_forget(t, project); /* its day may be over */
+        if (!project->is_made)
+            kiln_tracker_project_forget(t, project); /* the day of its use may be over */
     }
 }
 
@@ -120,24 +121,26 @@ kiln_status kiln_tracker_quota_of_watchers(kiln_tracker *t, const kiln_tracker_p
                                            uint32_t of_project) {
     if (of_person >= KILN_TRACKER_WATCHERS_OF_PERSON_MAX)
         return over(t, NULL,
-                    KILN_ERROR(RESOURCE_EXHAUSTED, "%s watches %u times already",
+                    KILN_ERROR(RESOURCE_EXHAUSTED, "%s has %u watches open already",
                                client->person[0] ? client->person : "a stranger", of_person));
     if (of_project >= KILN_TRACKER_WATCHERS_OF_PROJECT_MAX)
         return over(t, NULL,
-                    KILN_ERROR(RESOURCE_EXHAUSTED, "%u watch jobs of project %.*s already",
-                               of_project, KILN_STR_ARG(job->spec.project)));
+                    KILN_ERROR(RESOURCE_EXHAUSTED,
+                               "%u watches of jobs of project %.*s are open already", of_project,
+                               KILN_STR_ARG(job->spec.project)));
     return KILN_OK;
 }
 
 kiln_status kiln_tracker_quota_of_board_requests(kiln_tracker *t, uint32_t count) {
     if (count < KILN_TRACKER_BOARD_REQUESTS_OF_PERSON_MAX) return KILN_OK;
     return over(t, NULL,
-                KILN_ERROR(RESOURCE_EXHAUSTED, "%u of this person's are under way already", count));
+                KILN_ERROR(RESOURCE_EXHAUSTED,
+                           "this person has %u requests to boards under way already", count));
 }
 
 /* ---- How often ---- */
 
-/* One more; a bucket that was never used is full. */
+/* Takes one token; an unused bucket is full. */
 static bool take(const kiln_tracker *t, kiln_tracker_bucket *bucket, double rate) {
     const double most = KILN_MAX(rate * KILN_TRACKER_BURST_S, 1.0);
     const double passed_s = (double)(t->effects.now_ns - bucket->filled_ns) / 1e9;

@@ -1,10 +1,9 @@
-/* Trials on their way from tuner to board and back: let through only under a lease that holds. */
 #include <string.h>
 
 #include "base/hash.h"
 #include "tracker/state.h"
 
-#define RUNS_MODULES 3u /* version of the protocol since which boards do */
+#define RUNS_MODULES 3u /* version of the protocol from which on boards run modules */
 
 static kiln_tracker_sent *find_sent(kiln_tracker_lease *lease, uint64_t hash) {
     for (uint32_t i = 0; i < lease->trial.count; i++)
@@ -12,8 +11,7 @@ static kiln_tracker_sent *find_sent(kiln_tracker_lease *lease, uint64_t hash) {
     return NULL;
 }
 
-/* The entry of a trial, a new one if need be; NULL when the lease has had its K trials and this is
- * another one. */
+/* The entry of a trial, which is added if need be; NULL: the lease has had all its trials. */
 static kiln_tracker_sent *count_trial(kiln_tracker_lease *lease, kiln_str trial) {
     kiln_tracker_sent entry = {.hash = kiln_hash64(trial.data, trial.size, 0)};
     kiln_tracker_sent *sent = find_sent(lease, entry.hash);
@@ -47,8 +45,8 @@ static void forward(kiln_tracker *t, const kiln_tracker_peer *to, const kiln_mes
     kiln_tracker_send(t, to, &copy);
 }
 
-/* Keeps it for a board that may come back after the tracker's restart; too many are lost, as on a
- * bad line. */
+/* Keeps a message for a board that may reconnect after the tracker's restart. Messages beyond the
+ * bound are lost, as on an unreliable connection. */
 static void hold_back(kiln_tracker_lease *lease, const kiln_message *message) {
     if (lease->held_back.messages.count == KILN_TRACKER_HELD_BACK_MAX) return;
     if (lease->held_back.messages.count == 0) kiln_arena_init(&lease->held_back.arena, 1024);
@@ -102,8 +100,7 @@ void kiln_tracker_trial_down(kiln_tracker *t, kiln_tracker_peer *tuner,
         note(t, lease, KILN_TRACKER_TRIAL_SENT, message->trial.trial, NULL);
 }
 
-/* An answer that nobody asked for: the lease holds, so the board is told to forget the trial only.
- */
+/* An answer to a trial that was not sent: as the lease holds, the board only forgets the trial. */
 static void drop_unasked(kiln_tracker *t, const kiln_tracker_peer *board,
                          const kiln_message *message) {
     const kiln_msg_trial_result *result = &message->trial_result;
@@ -130,7 +127,7 @@ void kiln_tracker_trial_up(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_
         drop_unasked(t, peer, message);
         return;
     }
-    /* A holder that is away gets it when the board sends it again. */
+    /* A holder that is not connected gets the answer when the board repeats it. */
     kiln_tracker_peer *holder = kiln_tracker_holder_by_boot(t, lease->tuner);
     if (is_result) kiln_tracker_peer_add_output(holder, &message->trial_result.outputs.digest);
     forward(t, holder, message);

@@ -1,4 +1,3 @@
-/* What jobs and requests require of a board, and which boards meet that. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -60,7 +59,7 @@ kiln_status kiln_tracker_requirement_get(kiln_tracker *t, kiln_str target, kiln_
                                          bool exclusive, kiln_tracker_requirement **out_required) {
     kiln_strbuf text = {0};
     kiln_status st = KILN_OK;
-    /* Lengths keep apart what contains the separators. */
+    /* Lengths distinguish texts that contain the separators. */
     kiln_strbuf_printf(&text, "%d|%zu:%.*s|%.*s", exclusive, key.size, KILN_STR_ARG(key),
                        KILN_STR_ARG(target));
     for (uint32_t i = 0; i < label_count; i++)
@@ -134,7 +133,7 @@ bool kiln_tracker_requirement_fits(kiln_tracker_requirement *required,
 
 bool kiln_tracker_requirement_is_whole(const kiln_tracker_requirement *required,
                                        const kiln_tracker_device *device) {
-    uint32_t threads = required->target.threads, cores = device->target.cores; /* 1: unknown */
+    uint32_t threads = required->target.threads, cores = device->target.cores; /* 1: not known */
     return required->exclusive ||
            (threads > 1 && (uint64_t)threads * device->reported->slots > cores);
 }

@@ -3,8 +3,7 @@
 #include "base/check.h"
 #include "base/macros.h"
 
-/* Lowest roles; above all roles stand what is granted by itself, and what only administrators have.
- */
+/* The lowest role with a right. GRANT: given to members one by one. FLEET: administrators only. */
 enum {
     LOWEST_VIEWER = KILN_MEMBER_VIEWER,
     LOWEST_MEMBER = KILN_MEMBER_MEMBER,

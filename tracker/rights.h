@@ -1,6 +1,6 @@
-/* What people may do: roles in projects, rights, and which right each message needs (rights.def).
- * Pure, and without a tracker: tracker/access.c knows who has which role, and asks here; handlers
- * ask kiln_tracker_may and compare no roles themselves. */
+/* Rights of people: roles in projects, rights, and the right that each message needs (rights.def).
+ * Knows no tracker: tracker/access.c looks up the role of a peer and asks here. Handlers call
+ * kiln_tracker_may and compare no roles themselves. */
 #ifndef KILN_TRACKER_RIGHTS_H
 #define KILN_TRACKER_RIGHTS_H
 
@@ -11,14 +11,14 @@
 #include "proto/proto.h"
 
 typedef enum kiln_right {
-    KILN_RIGHT_NONE, /* whoever is connected may */
+    KILN_RIGHT_NONE, /* every connected peer has it */
 #define RIGHT(NAME, name, own, any, text) KILN_RIGHT_##NAME,
 #include "tracker/rights.def"
 #undef RIGHT
     KILN_RIGHT_COUNT
 } kiln_right;
 
-/* What the right must be had on. */
+/* What the right must apply to. */
 #define KILN_NEED_SCOPES(X)                                                                     \
     X(CONNECTION, "the connection itself")                                                      \
     X(TRACKER, "only the tracker sends it")                                                     \
@@ -42,22 +42,22 @@ typedef struct kiln_need {
     kiln_need_scope scope;
 } kiln_need;
 
-/* What a person is in one project. */
+/* The role and special rights of a person in one project. */
 typedef struct kiln_standing {
     bool all;         /* every right, `native` too: the tracker's user, an admin key */
     bool rules;       /* RULE, but not `native`: an administrator who proved nothing */
-    bool native;      /* was granted it */
-    kiln_member role; /* NONE: a stranger to the project */
+    bool native;      /* was granted the right `native` */
+    kiln_member role; /* NONE: no role */
 } kiln_standing;
 
-/* Whether the right is had; `own`: on what is the person's own. */
+/* Whether the person has the right; `own`: on the person's own jobs. */
 bool kiln_right_is_held(const kiln_standing *standing, kiln_right right, bool own);
-/* False: a message that nobody gave a row. */
+/* False: the message has no row in rights.def. */
 bool kiln_need_of(kiln_message_type type, kiln_need *out_need);
 
 const char *kiln_right_name(kiln_right right); /* "stop" */
 const char *kiln_right_text(kiln_right right); /* "cancel jobs, and attach to them" */
-/* The lowest role that has the right for what is anybody's; COUNT: none by itself. */
+/* The lowest role with the right on everybody's jobs; COUNT: no role has it. */
 kiln_member kiln_right_role(kiln_right right);
 
 #endif

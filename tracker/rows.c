@@ -1,4 +1,3 @@
-/* Boards and jobs as people see them. */
 #include <string.h>
 
 #include "tracker/state.h"
@@ -17,7 +16,8 @@ static const char *state_of(const kiln_tracker_board *board) {
     return board->busy ? "leased" : "free";
 }
 
-/* Who has the board, and until when at about: leases last as long as they lately did. */
+/* Shows the job that has the board and about how long it keeps it, from the recent duration of
+ * leases. */
 static void say_holder(kiln_tracker *t, const kiln_tracker_lease *lease,
                        const kiln_tracker_peer *reader, kiln_msg_board_row *row) {
     uint64_t held_ms = ms_since(t, lease->granted_ns),
@@ -79,7 +79,7 @@ kiln_msg_board_row kiln_tracker_long_board_row(kiln_tracker *t, const kiln_track
     return row;
 }
 
-/* From what is done and how long that took. */
+/* Estimated from the trials that are done and the time that they took. */
 static uint64_t eta_ms(const kiln_tracker *t, const kiln_tracker_job *job) {
     uint64_t done = 0, planned = 0;
     for (uint32_t i = 0; i < job->done.tasks.count; i++) {

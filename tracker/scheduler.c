@@ -1,20 +1,20 @@
-/* Whose turn it is when a board is free.
+/* Decides which request gets a free device.
  *
- * First the project that had least of its share (usage.c); of its jobs the one of highest priority,
- * where waiting counts as priority; of equals the one that holds less, then who came first. A board
- * that is free for nobody's turn lies in `idle`, so that a new request that fits one has it at
- * once: had an older request fitted, it would have it. */
+ * The project with the least use of its share comes first (usage.c). Of its jobs the one with the
+ * highest priority comes first, where waiting raises the priority; then the one with fewer leases;
+ * then the one with the older request. A device that no request can use is idle. A fresh request
+ * that fits an idle device gets it at once, because no older request fits that device. */
 #include <string.h>
 
 #include "tracker/state.h"
 
-/* Whether all of the device is wanted and not all of it is free. */
+/* Whether the request needs the whole device and not all of it is free. */
 static bool must_wait(const kiln_tracker_device *device, const kiln_tracker_request *request) {
     return device->reported->busy > 0 &&
            kiln_tracker_requirement_is_whole(request->required, device);
 }
 
-/* A request for a whole device waits for one device only, which is kept free for it. */
+/* A request for a whole device waits for one device only, which is reserved for it. */
 static bool may_have(const kiln_tracker *t, const kiln_tracker_device *device,
                      const kiln_tracker_request *request) {
     if (!kiln_tracker_project_may_hold(t, request->job->project,
@@ -28,7 +28,7 @@ static bool may_have(const kiln_tracker *t, const kiln_tracker_device *device,
            request->reservation.device == device;
 }
 
-/* The oldest request of a job that may have the board: with its age the job competes. */
+/* The oldest request of the job that may have the device; the job competes with its age. */
 static kiln_tracker_request *of_job(const kiln_tracker *t, const kiln_tracker_job *job,
                                     const kiln_tracker_device *device) {
     for (uint32_t i = 0; i < job->queue.requests.count; i++)
@@ -36,9 +36,9 @@ static kiln_tracker_request *of_job(const kiln_tracker *t, const kiln_tracker_jo
     return NULL;
 }
 
-/* Which of the job's requests has the board when the job's turn has come by its `oldest`: one that
- * would like this very board, else that. Who goes first leaves its own place to the oldest: a job
- * that could go on competing with that age would never let another have the board. */
+/* The request of the winning job that gets the device: one that names this board, else the
+ * `oldest`. A request that wins because it names the board gives its queue position to the oldest,
+ * so that the job cannot win forever with one age. */
 static kiln_tracker_request *preferred(const kiln_tracker *t, kiln_tracker_request *oldest,
                                        const kiln_tracker_device *device) {
     kiln_tracker_job *job = oldest->job;
@@ -105,7 +105,7 @@ static uint32_t free_slot(const kiln_tracker_device *device) {
     return slot;
 }
 
-/* Gives the device, or keeps it free until all of it can be given. */
+/* Grants the device, or reserves it until all of it is free. */
 static void give(kiln_tracker *t, kiln_tracker_device *device, kiln_tracker_request *request) {
     if (must_wait(device, request)) {
         kiln_tracker_device_reserve(device, &request->reservation);
@@ -118,7 +118,7 @@ static void give(kiln_tracker *t, kiln_tracker_device *device, kiln_tracker_requ
 static void serve_device(kiln_tracker *t, kiln_tracker_device *device) {
     while (device->board->available && device->reported->busy < device->reported->slots) {
         if (device->reserved && !may_have(t, device, device->reserved->request))
-            kiln_tracker_device_unreserve(device); /* over its quota now */
+            kiln_tracker_device_unreserve(device); /* its project is over a quota now */
         kiln_tracker_request *request =
             device->reserved ? device->reserved->request : choose(t, device);
         if (!request || (device->reserved && device->reported->busy > 0)) return;
@@ -126,7 +126,7 @@ static void serve_device(kiln_tracker *t, kiln_tracker_device *device) {
     }
 }
 
-/* One of the board's that is idle and may be had; NULL. */
+/* An idle device of the board that the request may have; NULL: there is none. */
 static kiln_tracker_device *idle_of(const kiln_tracker *t, kiln_tracker_board *board,
                                     const kiln_tracker_request *request) {
     for (uint32_t i = 0; i < board->device_count; i++)
@@ -135,7 +135,8 @@ static kiln_tracker_device *idle_of(const kiln_tracker *t, kiln_tracker_board *b
     return NULL;
 }
 
-/* The board that it would like, or any; one that it need not wait for before others. */
+/* Looks for an idle device: of the board that the request names, else any; one that is free at once
+ * before one to wait for. */
 static void serve_request(kiln_tracker *t, kiln_tracker_request *request) {
     kiln_tracker_board *named = kiln_tracker_board_find(t, request->asked.board);
     kiln_tracker_device *found = named ? idle_of(t, named, request) : NULL;
@@ -153,7 +154,7 @@ void kiln_tracker_grant(kiln_tracker *t) {
         serve_request(t, request);
 }
 
-/* ---- What tuners ask ---- */
+/* ---- Requests of tuners ---- */
 
 static kiln_tracker_job *running_job_of(kiln_tracker *t, kiln_str id,
                                         const kiln_tracker_peer *tuner) {
@@ -162,7 +163,7 @@ static kiln_tracker_job *running_job_of(kiln_tracker *t, kiln_str id,
     return is_its && !job->ending_ns ? job : NULL;
 }
 
-/* Why the request cannot wait here; NULL. */
+/* Checks whether the request may enter the queue. */
 static kiln_status refusal(kiln_tracker *t, const kiln_tracker_job *job,
                            const kiln_msg_lease_req *asked) {
     if (!job)

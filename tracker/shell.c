@@ -46,7 +46,7 @@ struct kiln_tracker_shell {
     kiln_tracker_persistence *persistence;
     kiln_map conns; /* kiln_conn_id to kiln_conn */
     kiln_timer *lead;
-    kiln_status failure; /* why it cannot go on */
+    kiln_status failure; /* why the run ends */
 };
 
 /* Makes the step from the rows that the last tracker left. */
@@ -110,7 +110,7 @@ static void close_peer(kiln_tracker_shell *shell, const kiln_tracker_action *act
     kiln_conn *conn = find_conn(shell, action->peer);
     if (!conn) return;
     kiln_status why = kiln_status_make(action->code, __FILE__, __LINE__, "%s", action->text);
-    if (action->code == KILN_PERMISSION_DENIED) /* it is not what it says it is */
+    if (action->code == KILN_PERMISSION_DENIED) /* the peer is not what it claims to be */
         kiln_audit_refused(shell->audit, kiln_conn_peer(conn), why, kiln_loop_now_ns(shell->loop));
     kiln_conn_close(conn, why);
 }
@@ -118,13 +118,13 @@ static void close_peer(kiln_tracker_shell *shell, const kiln_tracker_action *act
 /* Ends the run with `failure`, which is taken. */
 static void give_up(kiln_tracker_shell *shell, kiln_status failure) {
     if (shell->failure)
-        kiln_status_free(failure); /* the first says why */
+        kiln_status_free(failure); /* the first failure is reported */
     else
         shell->failure = failure;
     kiln_loop_stop(shell->loop);
 }
 
-/* Into the log, and into the trace, where what it is about has one. */
+/* Writes the note to the log, and to the trace if its kind is traced. */
 static void write_note(kiln_tracker_shell *shell, const kiln_tracker_note *note) {
     enum { KILN_TRACE_NONE = KILN_TRACE_NAME_COUNT };
     static const struct {
@@ -190,8 +190,8 @@ static void end_turn(void *context, bool is_empty) {
     kiln_loop_pause_reading(shell->loop, !is_empty);
 }
 
-/* Decides what a group that is durable lets go, or one that cannot be kept ends. Who lost the lead
- * says nothing more: another decides now; nor does who stops. */
+/* Decides the PERSISTED events of a group that is durable or has failed. A tracker that has lost
+ * the lead decides nothing more, nor does one that stops. */
 static void on_kept(void *context, uint64_t first, uint64_t last, kiln_status failure) {
     kiln_tracker_shell *shell = context;
     if (!shell->events) {
@@ -220,7 +220,7 @@ static void on_tick(void *context) {
 
 /* ---- Connections ---- */
 
-/* Also a tracker that takes anybody takes only those for its user who prove it. */
+/* An --insecure tracker, too, treats only a proven user as its owner. */
 static kiln_tracker_who who_of(const kiln_peer *peer) {
     return (kiln_tracker_who){.is_owner = peer->is_owner,
                               .is_admin = kiln_str_starts(kiln_str_from(peer->key), "admin/"),
@@ -424,7 +424,7 @@ static void close_connections(kiln_tracker_shell *shell) {
     uint64_t conn = 0;
     while (kiln_map_next(&shell->conns, &cursor, &key, &conn)) {
         kiln_status_free(
-            kiln_conn_send((kiln_conn *)(uintptr_t)conn, &goaway)); /* it may be gone already */
+            kiln_conn_send((kiln_conn *)(uintptr_t)conn, &goaway)); /* it may be closed already */
         kiln_conn_close((kiln_conn *)(uintptr_t)conn, NULL);
     }
 }
@@ -440,7 +440,7 @@ void kiln_tracker_shell_destroy(kiln_tracker_shell *shell) {
     kiln_loop_destroy(shell->loop);
     kiln_status st = kiln_tracker_persistence_destroy(shell->persistence);
     if (st) kiln_log(KILN_LOG_ERROR, "cannot keep the state: %s", kiln_status_text(st));
-    kiln_status_free(st); /* nobody was told of it: it never happened */
+    kiln_status_free(st); /* no peer was told of these rows */
     kiln_db_close(shell->db);
     kiln_audit_close(shell->audit);
     if (shell->tracker) kiln_tracker_destroy(shell->tracker);

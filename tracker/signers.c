@@ -1,6 +1,5 @@
-/* Signers whom a project trusts: their records count in its jobs, on the word of its admins. A
- * signer is a public half. One that is of a key in the tracker's list counts only while that key is
- * in force there. */
+/* Signers that a project trusts: their records count in its jobs. A signer is a public half of a
+ * key. A signer whose key is in the tracker's list counts only while that key is in force. */
 #include <stdio.h>
 #include <string.h>
 
@@ -28,7 +27,8 @@ static bool find_key(const kiln_tracker *t, kiln_str node, const kiln_sign_publi
            t->projects.find_key(t->projects.find_key_context, node, half, out);
 }
 
-/* `*out_half` is what its node signs with now, where its key was rotated. */
+/* Whether the signer counts now. `*out_half`: the half with which its node signs now, which differs
+ * after a rotation of its key. */
 static bool counts(const kiln_tracker *t, const kiln_tracker_trusted *trusted,
                    kiln_sign_public *out_half) {
     kiln_tracker_known_key key = {.half = trusted->half};
@@ -69,7 +69,7 @@ kiln_status kiln_tracker_trusted_restore(kiln_tracker_project *project, kiln_str
 
 /* ---- Orders ---- */
 
-/* Whom the order means. */
+/* Finds the signer that the order names. */
 static kiln_status name_signer(const kiln_tracker *t, kiln_str text, kiln_tracker_known_key *out) {
     if (kiln_sign_public_parse(text, &out->half)) {
         const kiln_sign_public half = out->half;
@@ -84,7 +84,7 @@ static kiln_status name_signer(const kiln_tracker *t, kiln_str text, kiln_tracke
                       KILN_STR_ARG(text));
 }
 
-/* One whose key went from the list is still found by its name here. */
+/* Also finds by its node a signer whose key was removed from the list. */
 static kiln_tracker_trusted *find_named(const kiln_tracker *t, const kiln_tracker_project *project,
                                         kiln_str text) {
     kiln_tracker_known_key key;
@@ -93,7 +93,7 @@ static kiln_tracker_trusted *find_named(const kiln_tracker *t, const kiln_tracke
             return &project->trusted.data[i];
     kiln_status st = name_signer(t, text, &key);
     const bool is_one = !st;
-    kiln_status_free(st); /* then it is not among them */
+    kiln_status_free(st); /* the name is unknown */
     return is_one ? find(project, &key.half) : NULL;
 }
 
@@ -149,7 +149,7 @@ void kiln_tracker_trusted_drop(kiln_tracker *t, kiln_tracker_project *project) {
     while (project->trusted.count) remove_one(t, project, &kiln_vec_last(&project->trusted));
 }
 
-/* ---- What is told ---- */
+/* ---- Rows and messages ---- */
 
 uint32_t kiln_tracker_trusted_rows(const kiln_tracker *t, const kiln_tracker_project *project,
                                    kiln_msg_signer_row out[KILN_MESSAGES_TRUSTED]) {
@@ -175,7 +175,7 @@ kiln_str kiln_tracker_trusted_of(const kiln_tracker *t, const kiln_tracker_proje
         out[count++] = trusted->half;
         next_count += memcmp(&next[next_count], &trusted->half, sizeof trusted->half) != 0;
     }
-    /* Whoever took a place counts beside those who had it, as far as there is room. */
+    /* After a rotation both halves count, as far as there is room. */
     for (uint32_t i = 0; i < next_count && count < KILN_MESSAGES_TRUSTED; i++)
         out[count++] = next[i];
     return (kiln_str){(const char *)out, count * sizeof *out};

@@ -1,9 +1,9 @@
-/* What a tracker holds: its owners, each with the files that write its fields. Shared by the files
- * of tracker/ and nobody else.
+/* The state of a tracker, divided between owners. Included only by files of tracker/ and by tests.
  *
- * A file calls what its owner's header declares, or a header that this one includes, down to
- * effects.h: there are no circles. It writes fields of structs that its own header declares, and of
- * those whose comment says "Written by" it; all may read (tests/check/check_owners.py). */
+ * Each owner has a header. A file calls what its own header declares, or a header that this one
+ * includes, down to effects.h, so that there are no circles. It writes fields of structs that its
+ * own header declares, and of structs whose comment says "Written by" that file; all files may read
+ * (tests/check/check_owners.py). */
 #ifndef KILN_TRACKER_STATE_H
 #define KILN_TRACKER_STATE_H
 

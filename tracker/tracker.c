@@ -1,4 +1,3 @@
-
 #include <string.h>
 
 #include "base/alloc.h"
@@ -8,7 +7,7 @@
 
 /* ---- Peers ---- */
 
-/* Forgets what stood and fell with the connection. The entry itself goes when CLOSED comes. */
+/* Ends what depends on the connection. The entry itself is removed when CLOSED comes. */
 static void end_dependents(kiln_tracker *t, kiln_tracker_peer *peer, const char *why) {
     kiln_tracker_board_requests_peer_gone(t, peer);
     if (peer->board) kiln_tracker_board_lost(t, peer->board, why);
@@ -17,9 +16,8 @@ static void end_dependents(kiln_tracker *t, kiln_tracker_peer *peer, const char 
     if (peer->role == KILN_PEER_TUNER) kiln_tracker_set_fleet_changed(t);
 }
 
-/* The same program connected again: its older connection is dead, whatever the network says. A
- * tuner that was started anew does not know the leases of its former run. One person may well run
- * two commands. */
+/* Closes the older connection of a program that has connected again, which must be dead. People may
+ * have several connections. */
 static void replace_older(kiln_tracker *t, kiln_tracker_peer *newer) {
     if (kiln_tracker_is_person(newer)) return;
     kiln_tracker_peer *older = kiln_tracker_peer_replace(t, newer);
@@ -29,8 +27,8 @@ static void replace_older(kiln_tracker *t, kiln_tracker_peer *newer) {
     end_dependents(t, older, "it connected again");
 }
 
-/* A boot is what a peer says itself: who says that of another node, which holds leases or is here,
- * lies; but a tuner goes before a person. */
+/* A peer can state any boot. It may not hold leases if its boot is that of another node that is
+ * connected or holds leases; but a tuner takes precedence over a person. */
 static bool may_be_holder(kiln_tracker *t, const kiln_tracker_peer *peer) {
     const kiln_tracker_peer *holder = kiln_tracker_holder_by_boot(t, peer->boot);
     if (peer->role != KILN_PEER_TUNER && !kiln_tracker_is_person(peer)) return false;
@@ -84,13 +82,14 @@ static void drop_silent_peers(kiln_tracker *t) {
 
 /* ---- Kicks ---- */
 
-/* A board has the name that it serves under, too. */
+/* Whether a person calls the peer so: by its node or name, or by the name of its board. */
 static bool is_named(const kiln_tracker_peer *peer, kiln_str text) {
     return kiln_tracker_is_named(text, kiln_str_from(peer->node), kiln_str_from(peer->name)) ||
            (peer->board && kiln_str_equal(peer->board->up.key, text));
 }
 
-/* The connected peer that is meant, but not `asker`; NULL: none, or several (`*out_several`). */
+/* The connected peer with this name, other than `asker`; NULL: there is none, or several
+ * (`*out_several`). */
 static kiln_tracker_peer *find_kicked(kiln_tracker *t, const kiln_tracker_peer *asker,
                                       kiln_str text, bool *out_several) {
     kiln_tracker_peer *found = NULL;
@@ -106,7 +105,7 @@ static kiln_tracker_peer *find_kicked(kiln_tracker *t, const kiln_tracker_peer *
     return *out_several ? NULL : found;
 }
 
-/* One person may have several connections, which all go. */
+/* Closes all connections of the peer, as one person may have several. */
 static void on_kick(kiln_tracker *t, kiln_tracker_peer *client, const kiln_message *message) {
     const kiln_str text = message->kick.peer;
     bool several = false;
@@ -142,8 +141,8 @@ static void on_kick(kiln_tracker *t, kiln_tracker_peer *client, const kiln_messa
 typedef void (*message_rule)(kiln_tracker *, kiln_tracker_peer *, const kiln_message *);
 
 static void on_ping(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_message *message) {
-    /* A tuner says what it holds as soon as it is back, and a heartbeat later at the earliest
-     * pings. */
+    /* A tuner reports its leases as soon as it reconnects, and sends its first PING a heartbeat
+     * later. */
     if (peer->role == KILN_PEER_TUNER) kiln_tracker_leases_tuner_settled(t, peer);
     kiln_message pong = {
         .type = KILN_MSG_PONG, .stream = message->stream, .pong = {.t_ns = message->ping.t_ns}};
@@ -151,7 +150,7 @@ static void on_ping(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_message
 }
 
 static void on_nothing(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_message *message) {
-    (void)t, (void)peer, (void)message; /* that it came is all there is to know */
+    (void)t, (void)peer, (void)message; /* receiving it is enough: the peer was heard */
 }
 
 static void on_cancel(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_message *message) {
@@ -165,8 +164,8 @@ static void on_cancel(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_messa
                                 kiln_peer_role_name(peer->role));
 }
 
-/* What the tracker does with each message; those that only it sends, and blobs, which the shell
- * moves, have no row. */
+/* The handler of each message. Messages that only the tracker sends, and blobs, which the shell
+ * handles, have none. */
 static const message_rule rule_table[] = {
     [KILN_MSG_PING] = on_ping,
     [KILN_MSG_PONG] = kiln_tracker_pong,
@@ -299,7 +298,7 @@ kiln_status kiln_tracker_create(const kiln_tracker_row *row, uint32_t row_count,
     kiln_tracker_leases_init(t);
     kiln_tracker_blobs_init(t);
     kiln_status st = KILN_OK;
-    /* In the order of the kinds: a lease names its job and its board, and takes from its share. */
+    /* In the order of the kinds, because a lease refers to its job, board and share. */
     for (unsigned kind = 0; kind < KILN_TRACKER_ROW_KIND_COUNT; kind++)
         for (uint32_t i = 0; !st && i < row_count; i++)
             if (row[i].kind == (kiln_tracker_row_kind)kind) st = restore(t, &row[i]);

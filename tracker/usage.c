@@ -9,10 +9,11 @@
 #include "tracker/state.h"
 
 #define DAY_NS (UINT64_C(86400) * KILN_NS_PER_S)
-#define FIRST_LEASE_NS 2e9 /* taken for a lease as long as none has ended */
+#define FIRST_LEASE_NS 2e9 /* expected duration of a lease while none has ended */
 #define LATELY 0.2         /* weight of the newest duration in the running mean */
-#define CREDIT_LEASES \
-    3 /* so much may be made up for after a pause: one between two leases is none */
+#define CREDIT_LEASES                                                                           \
+    3 /* leases that a project may catch up on after a pause; the time between two leases is no \
+         pause */
 
 /* ---- Time of boards by the day ---- */
 
@@ -49,7 +50,7 @@ bool kiln_tracker_project_may_hold(const kiln_tracker *t, const kiln_tracker_pro
 void kiln_tracker_project_watch_time(kiln_tracker *t, const kiln_tracker_project *project) {
     if (!project->setting[KILN_SETTING_BOARD_SECONDS] || !project->slots) return;
     const double left_ns = limit_ns(project) - kiln_tracker_project_day_ns(t, project);
-    /* Rounded down, so that no more is used than there is. */
+    /* Rounded down, so that the quota is not exceeded. */
     const uint64_t due_ns = left_ns > 0 ? (uint64_t)(left_ns / project->slots) : 0;
     kiln_tracker_wake_at(t, t->effects.now_ns + KILN_MAX(due_ns, 1u));
 }
@@ -66,7 +67,7 @@ double kiln_tracker_project_claim(const kiln_tracker *t, const kiln_tracker_proj
 }
 
 void kiln_tracker_project_starts_waiting(kiln_tracker *t, kiln_tracker_project *project) {
-    /* Who did not ask for long gets no time for it afterwards. */
+    /* A project that paused does not get the missed time back. */
     double lease_ns = t->projects.lease_ns > 0 ? t->projects.lease_ns : FIRST_LEASE_NS;
     project->used = KILN_MAX(project->used, t->projects.shared - CREDIT_LEASES * lease_ns);
 }
@@ -96,7 +97,7 @@ void kiln_tracker_project_ended(kiln_tracker *t, kiln_tracker_project *project, 
     }
 }
 
-/* ---- On disk: now and then, as leases end all the time ---- */
+/* ---- On disk: not with each lease, because leases end often ---- */
 
 static kiln_tracker_row row_of(const kiln_tracker_project *project, kiln_strbuf *id) {
     kiln_strbuf_printf(id, KILN_TRACKER_SHARE_PREFIX "%s", project->name);
@@ -112,7 +113,7 @@ static void keep(kiln_tracker *t, kiln_tracker_project *project, double used) {
                                 .day_ns = project->day_ns};
     kiln_strbuf id = {0};
     kiln_tracker_persist_record(t, row_of(project, &id), KILN_RECORD_kept_share, &kept);
-    kiln_tracker_may_wait(t); /* should it fail, the next one says more */
+    kiln_tracker_may_wait(t); /* if this fails, a later row replaces it */
     kiln_strbuf_deinit(&id);
     project->kept = used;
     project->kept_day_ns = project->day_ns;

@@ -1,7 +1,7 @@
-/* Who is told what changes. Each row knows the number of its last change; a watcher gets, a page at
- * a time and the oldest changes first, the rows as they are now whose number is above what it has
- * seen. The next page comes with the next tick, when the reader has said that it has the last: what
- * changes often is told once, and a slow reader costs one page. */
+/* Watchers are sent changed rows. Each row has the number of its last change. A watcher gets the
+ * rows with numbers above the last one that it was sent, as they are now, in pages, the oldest
+ * changes first. The next page is sent with a tick after the reader has acknowledged the last page,
+ * so that a row that changes often is sent once, and a slow reader costs one page. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,7 +54,7 @@ static void find_jobs(kiln_tracker *t, const kiln_tracker_watcher *w, changed_ro
     }
 }
 
-/* Sends the next page, if there is anything to tell. */
+/* Sends the next page, if a row has changed. */
 static void serve(kiln_tracker *t, kiln_tracker_watcher *w) {
     kiln_msg_board_row board[KILN_MESSAGES_PAGE];
     kiln_msg_job_row job[KILN_MESSAGES_PAGE];
@@ -84,7 +84,7 @@ static void serve(kiln_tracker *t, kiln_tracker_watcher *w) {
     message.change.boards.item = board;
     message.change.jobs.item = job;
     kiln_vec_deinit(&rows.row);
-    if (count == 0) return; /* others changed */
+    if (count == 0) return; /* only rows that it does not watch have changed */
     w->waits = true;
     kiln_tracker_send(t, w->peer, &message);
 }
@@ -124,7 +124,7 @@ static uint32_t count_of_person(const kiln_tracker *t, const kiln_tracker_peer *
     return count;
 }
 
-/* Of jobs of the same project. */
+/* Watchers of jobs of the same project. */
 static uint32_t count_of_project(kiln_tracker *t, const kiln_tracker_job *job) {
     uint32_t count = 0;
     for (uint32_t i = 0; job && i < t->watchers.all.count; i++) {
@@ -136,11 +136,12 @@ static uint32_t count_of_project(kiln_tracker *t, const kiln_tracker_job *job) {
     return count;
 }
 
-/* Why nobody can watch that; NULL. */
+/* Checks whether the peer may watch that. */
 static kiln_status refusal(kiln_tracker *t, const kiln_tracker_peer *client,
                            const kiln_msg_watch *watch) {
     bool one = watch->topic == KILN_TOPIC_BOARD || watch->topic == KILN_TOPIC_JOB;
-    if (one && watch->id.size == 0) return KILN_ERROR(INVALID_ARGUMENT, "which one is not said");
+    if (one && watch->id.size == 0)
+        return KILN_ERROR(INVALID_ARGUMENT, "a watch of one board or job needs its id");
     const kiln_tracker_job *job = kiln_tracker_job_latest(t, watch->id);
     if (watch->topic == KILN_TOPIC_JOB && !(job && kiln_tracker_sees(t, client, job)))
         return KILN_ERROR(NOT_FOUND, "there is no job %.*s", KILN_STR_ARG(watch->id));
@@ -150,7 +151,7 @@ static kiln_status refusal(kiln_tracker *t, const kiln_tracker_peer *client,
         (watch->since < t->effects.first_change || watch->since > t->effects.change))
         return KILN_ERROR(OUT_OF_RANGE, "this tracker does not know what changed since then");
     if (t->watchers.all.count >= KILN_TRACKER_WATCHERS_MAX)
-        return KILN_ERROR(RESOURCE_EXHAUSTED, "%u watch already", t->watchers.all.count);
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "%u watches are open already", t->watchers.all.count);
     if (watch->topic != KILN_TOPIC_JOB) job = NULL;
     return kiln_tracker_quota_of_watchers(t, client, count_of_person(t, client), job,
                                           count_of_project(t, job));

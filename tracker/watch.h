@@ -1,4 +1,4 @@
-/* Who is told what changes. */
+/* Watchers: peers that are sent changed rows. */
 #ifndef KILN_TRACKER_WATCH_H
 #define KILN_TRACKER_WATCH_H
 
@@ -6,15 +6,15 @@
 
 #define KILN_TRACKER_WATCHERS_MAX 256u
 
-/* Somebody who is told what changes (watch.c). */
+/* A watch of a peer. */
 typedef struct kiln_tracker_watcher {
     kiln_tracker_peer *peer;
     uint32_t stream;
     kiln_topic topic;
-    char id[KILN_MESSAGES_NAME + 1]; /* of the one board or job; empty: all */
-    uint64_t seen;                   /* what changed up to here was sent */
-    bool waits;                      /* for the reader to say that it has that */
-    bool more;                       /* there was more than one page holds */
+    char id[KILN_MESSAGES_NAME + 1]; /* of the watched board or job; empty: all */
+    uint64_t seen;                   /* changes up to this number were sent */
+    bool waits;                      /* the reader has not acknowledged the last page yet */
+    bool more;                       /* more rows had changed than fit the last page */
 } kiln_tracker_watcher;
 
 typedef struct kiln_tracker_watchers {

@@ -76,7 +76,7 @@ MUTANTS = [
     ("a restored lease has nobody", "tracker/leases.c",
      "    kiln_tracker_set_text(lease->node, row->node);\n"
      "    if (!row->node.size && job) kiln_tracker_set_text(lease->node, kiln_str_from(job->tuner));\n"
-     "    /* Nobody comes back to what was left of a job that ended, or that another tuner has. */\n"
+     "    /* A lease of a job that has ended, or that another tuner has, expires at once. */\n"
      "    bound_hold(t, lease);\n"
      "    bool is_due = lease->job && job->state == KILN_JOB_RUNNING && strcmp(lease->node, job->tuner) == 0;\n"
      "    if (!is_due) lease->expires_ns = t->effects.now_ns;\n", "bound_hold(t, lease);"),

@@ -94,9 +94,8 @@ uint32_t kiln_slots_cores(const kiln_slots *slots, uint32_t slot, uint32_t threa
         return own->core_count;
     }
     const bool shares = slot < slots->shared_count;
-    const bool all = shares && threads > slots->slot[slot].core_count;
     uint32_t count = 0;
-    for (uint32_t i = 0; i < (all ? slots->shared_count : 1); i++) {
+    for (uint32_t i = 0; i < (shares ? slots->shared_count : 1); i++) {
         const kiln_slot *from = &slots->slot[shares ? (slot + i) % slots->shared_count : slot];
         for (uint32_t k = 0; k < from->core_count && count < KILN_MAX(threads, 1); k++)
             out_core[count++] = from->core[k];

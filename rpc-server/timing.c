@@ -53,7 +53,7 @@ uint32_t kiln_timing_warm_up(const kiln_timing_source *source, const kiln_msg_po
         spent += KILN_MAX(elapsed, 1);
         double now = (double)elapsed / runs;
         const bool steady =
-            now > 0 && before < now * (1 + warmth->steady) && before > now * (1 - warmth->steady);
+            before < now * (1 + warmth->steady) && before > now * (1 - warmth->steady);
         before = now;
         in_row = steady ? in_row + 1 : 0;
         if (in_row == warmth->in_row) break;

@@ -1,6 +1,7 @@
 #include "tests/unit/rpc-server/bench.h"
 
 #include "base/alloc.h"
+#include "rpc-server/health.h"
 
 void bench_step(bench *b, const kiln_server_event *event) {
     kiln_server_actions_reset(&b->actions);
@@ -59,6 +60,20 @@ int bench_tear_down(void **state) {
 
 void bench_connect_to_tracker(bench *b) {
     bench_step(b, &(kiln_server_event){.kind = KILN_SERVER_OPENED});
+}
+
+void bench_check_itself(bench *b) {
+    static const kiln_msg_board_up up = {.key = {"b", 1}, .target = {"cpu:x", 5}, .slots = 2};
+    kiln_server_destroy(b->server);
+    b->server = kiln_server_create(
+        &(kiln_server_options){.board = &up, .seed = 1, .check_ns = KILN_HEALTH_CHECK_NS},
+        b->now_ns);
+    bench_connect_to_tracker(b);
+}
+
+void bench_checked(bench *b, uint64_t run, const char *failure) {
+    bench_step(b,
+               &(kiln_server_event){.kind = KILN_SERVER_CHECKED, .run = run, .failure = failure});
 }
 
 kiln_digest bench_digest(uint8_t first) { return (kiln_digest){{first}}; }

@@ -30,6 +30,9 @@ int bench_set_up(void **state);
 int bench_tear_down(void **state);
 #define test_with_bench(f) cmocka_unit_test_setup_teardown(f, bench_set_up, bench_tear_down)
 void bench_connect_to_tracker(bench *b);
+/* Another server in its place that checks itself, connected; its first check has begun. */
+void bench_check_itself(bench *b);
+void bench_checked(bench *b, uint64_t run, const char *failure);
 kiln_digest bench_digest(uint8_t first);
 kiln_message bench_trial(const char *id, uint64_t lease, uint32_t slot);
 void bench_fetched(bench *b, uint8_t first, const char *failure);

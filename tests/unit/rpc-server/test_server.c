@@ -74,6 +74,31 @@ static void after_a_reconnect_it_says_what_it_has_and_sends_results_at_once(void
     assert_non_null(bench_find_sent(b, KILN_MSG_TRIAL_RESULT));
 }
 
+static void trials_whose_lease_is_over_are_not_told_after_a_reconnect(void **state) {
+    bench *b = *state;
+    bench_connect_to_tracker(b);
+    bench_send_trial(b, "a", 7, 0);
+    bench_send_trial(b, "b", 8, 1);
+    bench_say(b, &(kiln_message){.type = KILN_MSG_LEASE_LOST, .lease_lost = {.lease = 7}});
+    bench_step(b, &(kiln_server_event){.kind = KILN_SERVER_CLOSED}); /* a dies yet */
+    bench_tick_after(b, BENCH_S);
+    bench_connect_to_tracker(b);
+    const kiln_msg_board_up *up = &bench_find_sent(b, KILN_MSG_BOARD_UP)->board_up;
+    assert_int_equal(up->running.count, 1);
+    expect_str(up->running.item[0].trial, "b");
+}
+
+static void a_board_that_fell_sick_alone_says_so_when_it_connects(void **state) {
+    bench *b = *state;
+    bench_step(b, &(kiln_server_event){.kind = KILN_SERVER_READING, .failure = "too hot"});
+    bench_tick_after(b, BENCH_S);
+    bench_connect_to_tracker(b);
+    const kiln_message *told = bench_find_sent(b, KILN_MSG_BOARD_STATE);
+    assert_non_null(told);
+    assert_true(told->board_state.sick);
+    expect_str(told->board_state.text, "too hot");
+}
+
 static void a_repeated_trial_does_not_run_again(void **state) {
     bench *b = *state;
     bench_connect_to_tracker(b);
@@ -198,31 +223,17 @@ static void a_sick_board_starts_nothing_until_it_is_well(void **state) {
     assert_non_null(bench_find(b, KILN_SERVER_START));
 }
 
-static kiln_server *create_checking(const bench *b) {
-    static const kiln_msg_board_up up = {.key = {"b", 1}, .target = {"cpu:x", 5}, .slots = 2};
-    return kiln_server_create(
-        &(kiln_server_options){.board = &up, .seed = 1, .check_ns = KILN_HEALTH_CHECK_NS},
-        b->now_ns);
-}
-
-static void checked(bench *b, uint64_t run, const char *failure) {
-    bench_step(b,
-               &(kiln_server_event){.kind = KILN_SERVER_CHECKED, .run = run, .failure = failure});
-}
-
 static void it_checks_itself_alone_and_before_anything_else(void **state) {
     bench *b = *state;
-    kiln_server_destroy(b->server);
-    b->server = create_checking(b);
-    bench_connect_to_tracker(b);
+    bench_check_itself(b);
     const kiln_server_action *check = bench_find(b, KILN_SERVER_CHECK);
     assert_non_null(check);
     uint64_t run = check->run;
     bench_send_trial(b, "a", 7, 0);
     assert_null(bench_find(b, KILN_SERVER_START));
-    checked(b, run + 1, NULL); /* of another */
+    bench_checked(b, run + 1, NULL); /* of another */
     assert_null(bench_find(b, KILN_SERVER_START));
-    checked(b, run, NULL);
+    bench_checked(b, run, NULL);
     assert_non_null(bench_find(b, KILN_SERVER_START));
     /* A kill: the other slot's trial ends first, then it looks at itself, then the next begins. */
     bench_send_trial(b, "c", 7, 1);
@@ -236,20 +247,18 @@ static void it_checks_itself_alone_and_before_anything_else(void **state) {
     bench_die(b, 1, "signal 9");
     assert_non_null(bench_find(b, KILN_SERVER_CHECK));
     assert_null(bench_find(b, KILN_SERVER_START));
-    checked(b, bench_find(b, KILN_SERVER_CHECK)->run, NULL);
+    bench_checked(b, bench_find(b, KILN_SERVER_CHECK)->run, NULL);
     assert_non_null(bench_find(b, KILN_SERVER_START));
 }
 
 static void a_board_that_fails_its_check_says_so_and_asks_for_help(void **state) {
     bench *b = *state;
-    kiln_server_destroy(b->server);
-    b->server = create_checking(b);
-    bench_connect_to_tracker(b);
+    bench_check_itself(b);
     for (uint32_t i = 0; i < 4; i++) {
         const kiln_server_action *check = bench_find(b, KILN_SERVER_CHECK);
         assert_non_null(check);
         assert_null(bench_find(b, KILN_SERVER_POWER_CYCLE));
-        checked(b, check->run, "one bit is wrong");
+        bench_checked(b, check->run, "one bit is wrong");
         const kiln_message *told = bench_find_sent(b, KILN_MSG_BOARD_STATE);
         assert_true(i != 1 || (told && told->board_state.sick));
         if (i < 3) bench_tick_heard(b, BENCH_S / 2 << i);
@@ -261,9 +270,7 @@ static void a_board_that_fails_its_check_says_so_and_asks_for_help(void **state)
 
 static void a_check_that_hangs_is_killed(void **state) {
     bench *b = *state;
-    kiln_server_destroy(b->server);
-    b->server = create_checking(b);
-    bench_connect_to_tracker(b);
+    bench_check_itself(b);
     uint64_t run = bench_find(b, KILN_SERVER_CHECK)->run;
     for (int i = 0; i < 10; i++) bench_tick_heard(b, BENCH_S);
     assert_non_null(bench_find(b, KILN_SERVER_KILL));
@@ -354,6 +361,8 @@ int main(void) {
         test_with_bench(slots_of_all_targets_run_trials),
         test_with_bench(a_result_is_sent_again_until_it_is_acknowledged),
         test_with_bench(after_a_reconnect_it_says_what_it_has_and_sends_results_at_once),
+        test_with_bench(trials_whose_lease_is_over_are_not_told_after_a_reconnect),
+        test_with_bench(a_board_that_fell_sick_alone_says_so_when_it_connects),
         test_with_bench(a_repeated_trial_does_not_run_again),
         test_with_bench(a_newer_lease_ends_all_that_came_under_older_ones),
         test_with_bench(an_older_lease_is_refused_and_a_newer_one_ends_it),

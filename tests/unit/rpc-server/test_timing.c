@@ -84,6 +84,27 @@ static void a_long_kernel_is_not_run_more_than_it_must(void **state) {
     assert_int_equal(m.runs, 6); /* the first call was warm-up enough */
 }
 
+static void a_run_that_is_as_long_as_a_sample_is_one(void **state) {
+    (void)state;
+    machine m = {.base_ns = 1e6};
+    assert_int_equal(measure(&m, &search_policy, 20).runs, 1);
+}
+
+static kiln_timing_spent count_runs(void *context, uint32_t runs) {
+    *(uint32_t *)context = runs;
+    return (kiln_timing_spent){UINT64_C(1000) * runs, 0};
+}
+
+static void warm_up_goes_by_quarters_of_a_sample(void **state) {
+    (void)state;
+    uint32_t runs = 0;
+    const kiln_timing_source source = {count_runs, &runs, 20};
+    const uint32_t sample =
+        kiln_timing_warm_up(&source, &search_policy, 1000, &KILN_TIMING_WARM_CORE);
+    assert_int_equal(sample, 1001);
+    assert_int_equal(runs, 250);
+}
+
 static void noise_takes_more_samples_up_to_the_caps(void **state) {
     (void)state;
     machine m = {.base_ns = 100000, .noise = 0.5};
@@ -401,6 +422,8 @@ int main(void) {
         cmocka_unit_test(a_quiet_kernel_needs_the_fewest_samples),
         cmocka_unit_test(a_sample_is_long_enough_for_policy_and_timer),
         cmocka_unit_test(a_long_kernel_is_not_run_more_than_it_must),
+        cmocka_unit_test(a_run_that_is_as_long_as_a_sample_is_one),
+        cmocka_unit_test(warm_up_goes_by_quarters_of_a_sample),
         cmocka_unit_test(noise_takes_more_samples_up_to_the_caps),
         cmocka_unit_test(warm_up_lasts_until_times_are_steady),
         cmocka_unit_test(a_device_is_warm_when_its_clock_holds),

@@ -1,4 +1,5 @@
 /* What a server decides about trials: their blobs, slots, turns and deadlines. */
+#include "rpc-server/health.h"
 #include "tests/unit/rpc-server/bench.h"
 
 static void blobs_are_fetched_first_and_then_the_child_starts(void **state) {
@@ -109,6 +110,7 @@ static void the_next_is_built_while_one_is_measured(void **state) {
     bench_connect_to_tracker(b);
     bench_send_trial(b, "a", 7, 0);
     const uint64_t measured = b->run, build = send_recipe(b, "b");
+    assert_int_equal(kiln_server_counts_of(b->server).waiting, 1);
     built(b, build, KILN_OUTCOME_OK, NULL);
     assert_null(bench_find(b, KILN_SERVER_START));
     b->run = measured;
@@ -308,6 +310,22 @@ static void a_child_that_is_to_die_disturbs_until_it_is_gone(void **state) {
     assert_true(lets_time(b, 1));
 }
 
+/* It may be beyond linking before it hears of that. */
+static void a_child_that_waited_and_is_to_die_disturbs_too(void **state) {
+    bench *b = *state;
+    bench_connect_to_tracker(b);
+    bench_send_trial(b, "a", 7, 0);
+    const uint64_t a = b->run;
+    bench_send_trial(b, "b", 8, 1);
+    const uint64_t beside = b->run;
+    loaded(b, 1, beside);
+    bench_say(b, &(kiln_message){.type = KILN_MSG_LEASE_LOST, .lease_lost = {.lease = 8}});
+    loaded(b, 0, a);
+    assert_null(bench_find(b, KILN_SERVER_TIME));
+    vacated(b, 1, beside);
+    assert_true(lets_time(b, 0));
+}
+
 static void slots_that_do_not_disturb_each_other_time_at_once(void **state) {
     bench *b = *state;
     static const kiln_msg_board_up up = {.key = {"b", 1}, .target = {"cpu:x", 5}, .slots = 2};
@@ -351,6 +369,79 @@ static void each_phase_has_its_own_deadline(void **state) {
         assert_int_equal(result->trial_result.blame, KILN_BLAME_CANDIDATE);
         expect_contains(kiln_str_dup(&b->actions.arena, result->trial_result.text),
                         kiln_phase_name(last));
+    }
+}
+
+static void a_phase_that_is_told_again_gets_no_new_deadline(void **state) {
+    bench *b = *state;
+    bench_connect_to_tracker(b);
+    bench_send_trial(b, "a", 7, 0);
+    bench_tick_heard(b, 1500 * BENCH_MS);
+    bench_step(b,
+               &(kiln_server_event){
+                   .kind = KILN_SERVER_PHASE, .slot = 0, .run = b->run, .phase = KILN_PHASE_LOAD});
+    bench_tick_heard(b, 500 * BENCH_MS);
+    assert_non_null(bench_find(b, KILN_SERVER_KILL));
+}
+
+static void no_phase_lasts_for_more_than_ten_minutes(void **state) {
+    bench *b = *state;
+    bench_connect_to_tracker(b);
+    kiln_message message = bench_trial("a", 7, 0);
+    message.trial.deadlines_ms.load = 3600 * 1000;
+    bench_say(b, &message);
+    bench_fetched(b, 'a', NULL);
+    bench_fetched(b, 1, NULL);
+    bench_tick_heard(b, 600 * BENCH_S - 1);
+    assert_null(bench_find(b, KILN_SERVER_KILL));
+    bench_tick_heard(b, 1);
+    assert_non_null(bench_find(b, KILN_SERVER_KILL));
+}
+
+static void a_result_that_was_there_before_the_kill_counts(void **state) {
+    bench *b = *state;
+    bench_connect_to_tracker(b);
+    bench_send_trial(b, "a", 7, 0);
+    bench_tick_heard(b, 2 * BENCH_S);
+    assert_non_null(bench_find(b, KILN_SERVER_KILL));
+    bench_finish(b, 0);
+    const kiln_msg_trial_result *result = &bench_find_sent(b, KILN_MSG_TRIAL_RESULT)->trial_result;
+    assert_int_equal(result->outcome, KILN_OUTCOME_OK);
+    assert_int_equal(result->samples_ns.count, 3);
+}
+
+static void it_wakes_for_a_child_that_is_to_die_and_rests_when_that_stays(void **state) {
+    bench *b = *state;
+    bench_connect_to_tracker(b);
+    bench_send_trial(b, "a", 7, 0);
+    assert_true(kiln_server_next_ns(b->server) <= b->now_ns + 2 * BENCH_S);
+    bench_tick_heard(b, 1900 * BENCH_MS);
+    bench_tick_heard(b, 100 * BENCH_MS);
+    assert_non_null(bench_find(b, KILN_SERVER_KILL));
+    bench_tick_heard(b, KILN_SERVER_KILL_NS);
+    assert_true(kiln_server_counts_of(b->server).sick);
+    assert_true(kiln_server_next_ns(b->server) > b->now_ns);
+}
+
+static void a_board_whose_candidates_crash_in_a_row_checks_itself(void **state) {
+    bench *b = *state;
+    bench_check_itself(b);
+    bench_checked(b, bench_find(b, KILN_SERVER_CHECK)->run, NULL);
+    for (uint32_t i = 0; i < KILN_HEALTH_FAULTS; i++) {
+        assert_null(bench_find(b, KILN_SERVER_CHECK));
+        bench_send_trial(b, (const char[]){(char)('a' + i), 0}, 7, 0);
+        bench_die(b, 0, "signal 11");
+    }
+    assert_non_null(bench_find(b, KILN_SERVER_CHECK));
+}
+
+static void candidates_that_cannot_be_built_say_nothing_of_the_board(void **state) {
+    bench *b = *state;
+    bench_check_itself(b);
+    bench_checked(b, bench_find(b, KILN_SERVER_CHECK)->run, NULL);
+    for (uint32_t i = 0; i < KILN_HEALTH_FAULTS; i++) {
+        built(b, send_recipe(b, (const char[]){(char)('a' + i), 0}), KILN_OUTCOME_TIMEOUT, "late");
+        assert_null(bench_find(b, KILN_SERVER_CHECK));
     }
 }
 
@@ -402,6 +493,20 @@ static void a_fetch_that_the_connection_broke_is_repeated_on_the_next(void **sta
     assert_non_null(bench_find(b, KILN_SERVER_START));
 }
 
+/* What was on its way fails after the connection, and that says nothing of the blob. */
+static void a_fetch_that_failed_before_the_connection_broke_may_fail_with_it(void **state) {
+    bench *b = *state;
+    bench_connect_to_tracker(b);
+    kiln_message message = bench_trial("a", 7, 0);
+    message.trial.deadlines_ms.fetch = 0;
+    bench_say(b, &message);
+    bench_fetched(b, 'a', "no such blob");
+    bench_tick_after(b, 500 * BENCH_MS);
+    bench_step(b, &(kiln_server_event){.kind = KILN_SERVER_CLOSED});
+    bench_fetched(b, 'a', "the connection closed");
+    assert_int_equal(kiln_server_counts_of(b->server).waiting, 1);
+}
+
 static void blobs_that_do_not_come_in_time_end_the_trial(void **state) {
     bench *b = *state;
     bench_connect_to_tracker(b);
@@ -431,11 +536,19 @@ int main(void) {
         test_with_bench(who_waits_for_its_turn_goes_before_what_has_not_begun),
         test_with_bench(no_deadline_runs_while_a_child_waits),
         test_with_bench(a_child_that_is_to_die_disturbs_until_it_is_gone),
+        test_with_bench(a_child_that_waited_and_is_to_die_disturbs_too),
         test_with_bench(slots_that_do_not_disturb_each_other_time_at_once),
         test_with_bench(each_phase_has_its_own_deadline),
+        test_with_bench(a_phase_that_is_told_again_gets_no_new_deadline),
+        test_with_bench(no_phase_lasts_for_more_than_ten_minutes),
+        test_with_bench(a_result_that_was_there_before_the_kill_counts),
+        test_with_bench(it_wakes_for_a_child_that_is_to_die_and_rests_when_that_stays),
+        test_with_bench(a_board_whose_candidates_crash_in_a_row_checks_itself),
+        test_with_bench(candidates_that_cannot_be_built_say_nothing_of_the_board),
         test_with_bench(a_child_that_dies_by_itself_crashed),
         test_with_bench(a_fetch_that_fails_twice_is_nobodys_candidates_fault),
         test_with_bench(a_fetch_that_the_connection_broke_is_repeated_on_the_next),
+        test_with_bench(a_fetch_that_failed_before_the_connection_broke_may_fail_with_it),
         test_with_bench(blobs_that_do_not_come_in_time_end_the_trial),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -142,6 +142,13 @@ static void an_impossible_report_is_a_crash(void **state) {
     f->timing = honest;
     f->timing.sample_ns[3] = 0;
     expect(f, KILN_OUTCOME_CRASH, "no time");
+    f->timing = honest; /* just as long as its life, with what clocks may differ by */
+    for (uint32_t i = 0; i < 5; i++) f->timing.sample_ns[i] = 6000000;
+    f->evidence.elapsed_ns = 5 * 6000000 - KILN_VERDICT_CLOCK_SLACK_NS;
+    expect(f, KILN_OUTCOME_OK, "");
+    f->evidence.elapsed_ns--;
+    expect(f, KILN_OUTCOME_CRASH, "longer than its life");
+    f->evidence.elapsed_ns = 100000000;
     f->timing.sample_ns[3] = UINT64_MAX;
     expect(f, KILN_OUTCOME_CRASH, "longer than its life");
     f->timing = honest;
@@ -189,6 +196,7 @@ static void faster_than_the_machine_is_wrong(void **state) {
     expect(f, KILN_OUTCOME_OK, "");
     f->manifest.executed_flops = 100e9 * 0.0001 * 1.3;
     expect(f, KILN_OUTCOME_WRONG_RESULT, "faster than this machine");
+    assert_int_equal(f->result.blame, KILN_BLAME_CANDIDATE);
     f->evidence.peak_flops = 0; /* unknown: no such check */
     expect(f, KILN_OUTCOME_OK, "");
 }
@@ -250,7 +258,11 @@ static void outputs_that_are_not_real_are_not_checked(void **state) {
 static void the_output_area_is_as_large_as_the_blocks(void **state) {
     fixture *f = *state;
     assert_int_equal(kiln_executor_arg_bytes(&f->arg[1]), BLOCKED_BYTES);
-    assert_int_equal(kiln_executor_output_bytes(&f->manifest) % KILN_KERNEL_ALIGNMENT, 0);
+    assert_int_equal(kiln_executor_output_bytes(&f->manifest), BLOCKED_BYTES);
+    assert_int_equal(BLOCKED_BYTES % KILN_KERNEL_ALIGNMENT, 0);
+    f->arg[1].shape = (kiln_shape){.rank = 2, .dim = {1, 1}};
+    assert_null(kiln_layout_parse(KILN_STR("d0,d1"), 2, &f->arg[1].layout));
+    assert_int_equal(kiln_executor_output_bytes(&f->manifest), KILN_KERNEL_ALIGNMENT);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

@@ -291,14 +291,13 @@ kiln_status kiln_key_check_hello(const kiln_key *key, const kiln_msg_hello *hell
 bool kiln_day_parse(kiln_str text, uint32_t *out_day) {
     uint64_t year = 0, month = 0, day = 0;
     char again[KILN_DAY_TEXT];
-    if (text.size != KILN_DAY_TEXT - 1 || text.data[4] != '-' || text.data[7] != '-' ||
-        !kiln_str_to_u64(kiln_str_slice(text, 0, 4), &year) ||
+    if (!kiln_str_to_u64(kiln_str_slice(text, 0, 4), &year) ||
         !kiln_str_to_u64(kiln_str_slice(text, 5, 7), &month) ||
         !kiln_str_to_u64(kiln_str_slice(text, 8, 10), &day) || year < 1970)
         return false;
     struct tm utc = {.tm_year = (int)year - 1900, .tm_mon = (int)month - 1, .tm_mday = (int)day};
     uint32_t found = (uint32_t)(timegm(&utc) / SECONDS_OF_DAY);
-    kiln_day_print(found, again); /* the 30th of February is another day */
+    kiln_day_print(found, again); /* other than the text without dashes, or a 30th of February */
     if (found == 0 || !kiln_str_is(text, again)) return false;
     *out_day = found;
     return true;

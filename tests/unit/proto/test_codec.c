@@ -355,6 +355,13 @@ static void copies_deeply(kiln_message_type type, kiln_arena *arena) {
     copy_of_size(type, SAMPLE_SMALL);
 }
 
+/* Only what comes from others is made printable, once. */
+static void a_copy_keeps_every_byte_of_a_text(void **state) {
+    const kiln_message message = kiln_message_error(KILN_ABORTED, 0, "\x1b[0m\x80");
+    const kiln_message copy = kiln_message_copy(&message, *state);
+    assert_true(kiln_str_is(copy.error.text, "\x1b[0m\x80"));
+}
+
 static void a_copy_shares_nothing(void **state) {
     (void)state;
     for_each(copies_deeply);
@@ -437,6 +444,7 @@ int main(void) {
         cmocka_unit_test(the_decoder_refuses_another_kind),
         test_with_arena(a_text_with_a_nul_is_refused),
         test_with_arena(an_unknown_type_is_unimplemented),
+        test_with_arena(a_copy_keeps_every_byte_of_a_text),
         cmocka_unit_test(a_copy_shares_nothing),
         test_with_arena(bytes_of_every_message_are_as_they_were),
         test_with_arena(what_version_1_said_still_means_the_same),

@@ -277,7 +277,23 @@ static void an_offer_that_is_taken_ends_the_ones_before(void **state) {
     kiln_keys_settle(&keys, &second, KILN_KEY_IN_FORCE);
     assert_int_equal(kiln_keys_in_force(&keys), 2);
     assert_int_equal(kiln_keys_find(&keys, &second)->state, KILN_KEY_IN_FORCE);
+    const kiln_key first = name_of("board/a/1");
+    kiln_keys_settle(&keys, &first, KILN_KEY_IN_FORCE); /* of before: it is revoked for good */
+    assert_null(kiln_keys_find(&keys, &first));
+    assert_int_equal(kiln_keys_in_force(&keys), 2);
     kiln_keys_deinit(&keys);
+}
+
+static void names_of_nodes_are_letters_digits_and_three_signs(void **state) {
+    (void)state;
+    kiln_key name;
+    expect_ok(kiln_key_name_parse(KILN_STR("board/azAZ09.-_/1"), &name));
+    assert_string_equal(name.node, "azAZ09.-_");
+    static const char *const bad[] = {"board/`/1", "board/{/1", "board/@/1", "board/[/1",
+                                      "board/:/1", "board/,/1", "board/ /1", "board//1"};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(bad); i++)
+        expect_error(kiln_key_name_parse(kiln_str_from(bad[i]), &name), INVALID_ARGUMENT,
+                     "the node is");
 }
 
 static void days_are_days(void **state) {
@@ -368,6 +384,7 @@ int main(void) {
         cmocka_unit_test(a_revoked_number_does_not_come_back_after_reading_the_file_again),
         cmocka_unit_test(what_stands_behind_a_secret_round_trips),
         cmocka_unit_test(an_offer_that_is_taken_ends_the_ones_before),
+        cmocka_unit_test(names_of_nodes_are_letters_digits_and_three_signs),
         cmocka_unit_test(days_are_days),
         cmocka_unit_test(a_signer_is_found_while_its_key_is_in_force),
         cmocka_unit_test(the_newest_key_is_found),

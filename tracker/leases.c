@@ -309,8 +309,7 @@ static void number(kiln_tracker *t, kiln_tracker_lease *lease, kiln_tracker_row 
 static void bound_hold(kiln_tracker *t, kiln_tracker_lease *lease) {
     const uint64_t hold_s = lease->job ? lease->job->project->setting[KILN_SETTING_HOLD] : 0;
     if (!hold_s) return;
-    lease->hold_until_ns = t->effects.now_ns + hold_s * KILN_NS_PER_S;
-    kiln_tracker_wake_at(t, lease->hold_until_ns);
+    lease->hold_until_ns = t->effects.now_ns + hold_s * KILN_NS_PER_S; /* ticks wake for it */
 }
 
 void kiln_tracker_lease_grant(kiln_tracker *t, kiln_tracker_device *device, uint32_t slot,
@@ -502,7 +501,7 @@ void kiln_tracker_leases_tell_cost(kiln_tracker *t) {
 /* ---- Invariants ---- */
 
 void kiln_tracker_leases_check(const kiln_tracker *t) {
-    uint32_t unclaimed = 0, of_jobs = 0, held = 0, busy = 0, slots = 0;
+    uint32_t unclaimed = 0, of_jobs = 0, held = 0, busy = 0, slots = 0, unkept = 0;
     for (uint32_t i = 0; i < t->leases.all.count; i++) {
         const kiln_tracker_lease *lease = t->leases.all.data[i];
         KILN_CHECK(lease->index == i && lease->lease <= t->leases.epoch);
@@ -510,9 +509,12 @@ void kiln_tracker_leases_check(const kiln_tracker *t) {
                                      kiln_tracker_number_key(&lease->lease)) == lease);
         KILN_CHECK(lease->board->slot[lease->slot] == lease->lease);
         unclaimed += lease->unclaimed;
+        unkept += lease->persist != 0;
         of_jobs += lease->job != NULL;
         slots += slots_of(lease);
     }
+    KILN_CHECK(kiln_map_count(&t->leases.of_persist) == unkept);
+    KILN_CHECK(kiln_map_count(&t->leases.of_number) == t->leases.all.count);
     for (uint32_t i = 0; i < t->boards.all.count; i++) busy += t->boards.all.data[i]->busy;
     KILN_CHECK(unclaimed == t->leases.unclaimed && slots == busy); /* each busy slot has a lease */
     for (uint32_t i = 0; i < t->jobs.all.count; i++) held += t->jobs.all.data[i]->leases;

@@ -79,6 +79,7 @@ void fleet_connect(fleet *f, uint64_t peer, kiln_peer_role role, const char *nod
     kiln_msg_hello hello = {.version_min = 1,
                             .version_max = f->version ? f->version : KILN_PROTO_VERSION_MAX,
                             .role = role,
+                            .signer = f->signer,
                             .node = kiln_str_from(node),
                             .boot = kiln_str_from(boot)};
     step(f, &(kiln_tracker_event){

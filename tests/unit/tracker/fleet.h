@@ -30,6 +30,7 @@ typedef struct fleet {
     kiln_code drop_code;
     kiln_tracker_who who; /* what is known of those who connect now: at first the tracker's user */
     uint32_t version;     /* newest that peers speak who connect now; 0: ours */
+    kiln_str signer;      /* of those who connect now: empty, or a public key's bytes */
     bool hold_disk;       /* PERSIST is answered by fleet_persist only */
 } fleet;
 

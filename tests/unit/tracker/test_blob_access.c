@@ -144,6 +144,24 @@ static void what_a_person_and_a_project_hand_in_is_bounded(void **state) {
     assert_true(may_get(f, BOB, 2));
 }
 
+static void who_may_open_jobs_in_one_project_may_hand_in(void **state) {
+    fleet *f = *state;
+    begin(f);
+    kiln_msg_setting nobody = {KILN_STR("everyone"), KILN_MEMBER_NONE};
+    const kiln_msg_project_order orders[] = {
+        {.project = KILN_STR("default"), .act = KILN_PROJECT_SET, .settings = {&nobody, 1}},
+        {.project = KILN_STR("p"), .act = KILN_PROJECT_NEW},
+        {.project = KILN_STR("p"),
+         .act = KILN_PROJECT_ADD,
+         .person = KILN_STR("ann"),
+         .role = KILN_MEMBER_MEMBER}};
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(orders); i++)
+        fleet_say(f, OWNER,
+                  &(kiln_message){.type = KILN_MSG_PROJECT_ORDER, .project_order = orders[i]});
+    assert_int_equal(may_put(f, ANN, 1), KILN_OK);
+    assert_int_equal(may_put(f, BOB, 1), KILN_PERMISSION_DENIED);
+}
+
 /* Results count when they come: what is too much is not kept, and the job says why. */
 static void results_count_towards_the_quota_when_they_come(void **state) {
     fleet *f = *state;
@@ -199,6 +217,7 @@ int main(void) {
         test_with_fleet(a_job_gives_its_blobs_to_its_tuner_and_its_project),
         test_with_fleet(a_board_gets_what_its_trials_name_while_their_lease_holds),
         test_with_fleet(what_a_person_and_a_project_hand_in_is_bounded),
+        test_with_fleet(who_may_open_jobs_in_one_project_may_hand_in),
         test_with_fleet(results_count_towards_the_quota_when_they_come),
         test_with_fleet(the_oldest_puts_are_forgotten),
     };

@@ -90,6 +90,68 @@ static void blobs_that_are_gone_lose_their_rows(void **state) {
     assert_int_equal(rows_of_blobs(f), 3);
 }
 
+static void a_new_day_counts_from_nothing_after_a_restart_too(void **state) {
+    fleet *f = *state;
+    const uint64_t day_ns = UINT64_C(86400) * FLEET_S;
+    kiln_tracker_set_wall(f->t, 20000 * day_ns + FLEET_S);
+    connect_all(f);
+    put(f, ANN, 1, KILN_TRACKER_PUT_BYTES_A_DAY);
+    fleet_wait(f, FLEET_S, people);
+    kiln_tracker_set_wall(f->t, 20001 * day_ns + FLEET_S);
+    put(f, ANN, 2, 10);
+    fleet_wait(f, FLEET_S, people);
+    fleet_restart(f);
+    kiln_tracker_set_wall(f->t, 20001 * day_ns + 5 * FLEET_S);
+    connect_all(f);
+    expect_ok(kiln_tracker_may_put(f->t, ANN, KILN_TRACKER_PUT_BYTES_A_DAY - 10));
+    expect_error(kiln_tracker_may_put(f->t, ANN, KILN_TRACKER_PUT_BYTES_A_DAY - 9),
+                 RESOURCE_EXHAUSTED, "today");
+}
+
+/* Rows come in the order of their names. */
+static void what_was_used_last_is_known_whatever_the_order_of_rows(void **state) {
+    fleet *f = *state;
+    connect_all(f);
+    put(f, ANN, 2, 1);
+    fleet_wait(f, 2 * FLEET_S, people);
+    put(f, ANN, 1, 1);
+    fleet_wait(f, 2 * FLEET_S, people);
+    kiln_tracker_row *blob[2] = {0};
+    for (uint32_t i = 0, count = 0; i < f->rows.count; i++)
+        if (f->rows.data[i].kind == KILN_TRACKER_ROW_BLOB) blob[count++] = &f->rows.data[i];
+    const kiln_tracker_row first = *blob[0];
+    *blob[0] = *blob[1];
+    *blob[1] = first;
+    fleet_restart(f);
+    connect_all(f);
+    for (uint32_t i = 0; i < KILN_TRACKER_PUTS_MAX - 1; i++) put(f, TUNER, 100 + i, 1);
+    assert_true(may_get(f, ANN, 1));
+    assert_false(may_get(f, ANN, 2));
+}
+
+/* Three people put one blob, and the second one's is dropped. */
+static void one_persons_blob_goes_without_those_of_others(void **state) {
+    fleet *f = *state;
+    enum { CARL = 33 };
+    static const uint64_t all[] = {ANN, BOB, CARL, TUNER, 0};
+    connect_all(f);
+    f->who.person = "carl";
+    fleet_connect(f, CARL, KILN_PEER_CLIENT, "carl", "carl");
+    kiln_tracker_limit_blobs(f->t, 150);
+    put(f, ANN, 1, 100);
+    put(f, BOB, 1, 100);
+    put(f, CARL, 1, 100);
+    fleet_wait(f, FLEET_S, all);
+    put(f, BOB, 2, 100);
+    fleet_wait(f, FLEET_S, all);
+    assert_true(may_get(f, ANN, 1) && may_get(f, CARL, 1));
+    assert_false(may_get(f, BOB, 1));
+    put(f, ANN, 3, 100);
+    fleet_wait(f, FLEET_S, all);
+    assert_false(may_get(f, ANN, 1));
+    assert_true(may_get(f, CARL, 1));
+}
+
 /* The least used goes first, also when it was put before the tracker was started anew. */
 static void rows_are_bounded(void **state) {
     fleet *f = *state;
@@ -177,6 +239,9 @@ int main(void) {
         test_with_fleet(what_people_put_outlives_the_tracker),
         test_with_fleet(bytes_of_today_outlive_the_tracker),
         test_with_fleet(blobs_that_are_gone_lose_their_rows),
+        test_with_fleet(a_new_day_counts_from_nothing_after_a_restart_too),
+        test_with_fleet(what_was_used_last_is_known_whatever_the_order_of_rows),
+        test_with_fleet(one_persons_blob_goes_without_those_of_others),
         test_with_fleet(rows_are_bounded),
         test_with_fleet(the_least_used_blobs_of_a_person_go_first),
         test_with_fleet(what_jobs_need_stays_and_the_person_is_told),

@@ -1,5 +1,6 @@
 /* What people ask of boards: pings, and logs. */
 #include "tests/unit/tracker/fleet.h"
+#include "tracker/quotas.h"
 
 static const uint64_t everybody[] = {10, 11, 30, 0};
 
@@ -93,6 +94,25 @@ static void who_goes_does_not_answer_any_more(void **state) {
     fleet_wait(f, 2 * FLEET_S, everybody);
 }
 
+static void pings_under_way_are_bounded_for_a_person_and_for_all(void **state) {
+    fleet *f = *state;
+    two_boards(f);
+    const kiln_message ask = probe("one");
+    const uint32_t people =
+        KILN_TRACKER_BOARD_REQUESTS_MAX / KILN_TRACKER_BOARD_REQUESTS_OF_PERSON_MAX;
+    for (uint32_t person = 0; person <= people; person++) {
+        f->who.person = kiln_arena_printf(&f->arena, "person %u", person);
+        const uint64_t peer = 50 + person;
+        fleet_connect(f, peer, KILN_PEER_ADMIN, f->who.person, f->who.person);
+        fleet_forget_sent(f);
+        for (uint32_t i = 0; person < people && i < KILN_TRACKER_BOARD_REQUESTS_OF_PERSON_MAX; i++)
+            fleet_say(f, peer, &ask);
+        assert_null(fleet_take(f, peer, KILN_MSG_ERROR));
+        fleet_say(f, peer, &ask);
+        assert_int_equal(fleet_take(f, peer, KILN_MSG_ERROR)->error.code, KILN_RESOURCE_EXHAUSTED);
+    }
+}
+
 static void nobody_is_called_that(void **state) {
     fleet *f = *state;
     two_boards(f);
@@ -180,6 +200,7 @@ int main(void) {
         test_with_fleet(every_board_is_told_of_when_it_answers),
         test_with_fleet(who_does_not_answer_in_time_is_named),
         test_with_fleet(who_goes_does_not_answer_any_more),
+        test_with_fleet(pings_under_way_are_bounded_for_a_person_and_for_all),
         test_with_fleet(nobody_is_called_that),
         test_with_fleet(a_page_of_the_log_comes_for_each_question),
         test_with_fleet(a_reader_that_stops_or_goes_is_forgotten_by_the_board),

@@ -229,6 +229,19 @@ static void a_board_that_dies_under_trials_is_quarantined(void **state) {
     expect_str(say_order(f, "board", KILN_BOARD_IN_SERVICE)->state, "leased");
 }
 
+static void a_board_that_goes_under_a_lease_without_trials_is_not_at_fault(void **state) {
+    fleet *f = *state;
+    set_up(f);
+    fleet_lease(f, 1);
+    fleet_disconnect(f, 10);
+    fleet_connect(f, 40, KILN_PEER_BOARD, "board", "second");
+    kiln_message up = {
+        .type = KILN_MSG_BOARD_UP,
+        .board_up = {.key = KILN_STR("board"), .target = KILN_STR(FLEET_TARGET), .slots = 1}};
+    fleet_say(f, 40, &up);
+    assert_int_equal(kiln_tracker_board_find(f->t, KILN_STR("board"))->faults, 0);
+}
+
 /* A trial may cross its farewell. */
 static void a_board_that_says_it_goes_is_not_at_fault(void **state) {
     fleet *f = *state;
@@ -262,8 +275,12 @@ static void a_row_tells_a_boards_history_and_noise(void **state) {
     assert_true(row->noise == kiln_reading_of(&(kiln_samples){.ns = ns, .count = 8}).doubt);
     assert_true(row->drift == 1.25);
     assert_int_equal(row->held_ms, 2000);
-    assert_true(row->eta_ms > 0);
+    assert_int_equal(row->eta_ms, 1); /* held for longer than usual: at any moment */
     expect_str(row->job, "j");
+    const double noise = row->noise;
+    fleet_disconnect(f, 10); /* writes what results said */
+    fleet_restart(f);
+    assert_true(kiln_tracker_board_find(f->t, KILN_STR("board"))->noise == noise);
 }
 
 /* What the board's row tells of the past: "came, lost, ..." and the last event's text. */
@@ -413,6 +430,7 @@ int main(void) {
         test_with_fleet(a_good_result_forgives_the_faults_before),
         test_with_fleet(a_candidates_fault_is_not_its_boards),
         test_with_fleet(a_board_that_dies_under_trials_is_quarantined),
+        test_with_fleet(a_board_that_goes_under_a_lease_without_trials_is_not_at_fault),
         test_with_fleet(a_board_that_says_it_goes_is_not_at_fault),
         test_with_fleet(a_row_tells_a_boards_history_and_noise),
         test_with_fleet(what_happened_to_a_board_is_told_also_by_the_next_tracker),

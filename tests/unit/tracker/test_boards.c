@@ -123,6 +123,81 @@ static void boards_without_keys_may_share_a_name_that_no_key_has(void **state) {
     assert_string_equal(state_of_board(f, "b"), "free");
 }
 
+static void an_impostor_is_one_line_of_the_history_however_often_it_tries(void **state) {
+    fleet *f = *state;
+    board_up(f, 10, "rpi-1", "shelf", true);
+    for (int i = 0; i < 3; i++) expect_impostor(f, 11, "eve", "shelf", true);
+    const kiln_tracker_board *board = kiln_tracker_board_find(f->t, KILN_STR("rpi-1"));
+    assert_int_equal(board->past_count, 2);
+    assert_int_equal(board->past[1].what, KILN_TRACKER_PAST_IMPOSTOR);
+}
+
+static void an_impostor_that_was_another_board_is_that_no_more(void **state) {
+    fleet *f = *state;
+    board_up(f, 10, "rpi-1", "shelf", true);
+    board_up(f, 11, "eve", "cellar", true);
+    kiln_message up = {
+        .type = KILN_MSG_BOARD_UP,
+        .board_up = {.key = KILN_STR("shelf"), .target = KILN_STR(FLEET_TARGET), .slots = 1}};
+    fleet_say(f, 11, &up);
+    assert_int_equal(f->dropped, 11);
+    assert_string_equal(state_of_board(f, "eve"), "lost");
+    assert_string_equal(state_of_board(f, "rpi-1"), "free");
+}
+
+/* A node's name is nobody else's key. */
+static void a_board_is_found_by_its_node_before_any_name(void **state) {
+    fleet *f = *state;
+    board_up(f, 10, "one", "two", false);
+    board_up(f, 11, "two", "shelf", false);
+    assert_ptr_equal(kiln_tracker_board_named(f->t, KILN_STR("two")),
+                     kiln_tracker_board_find(f->t, KILN_STR("two")));
+    assert_ptr_equal(kiln_tracker_board_named(f->t, KILN_STR("shelf")),
+                     kiln_tracker_board_find(f->t, KILN_STR("two")));
+}
+
+static void say_labels(fleet *f, uint64_t peer, kiln_msg_label *label, uint32_t count) {
+    kiln_message up = {.type = KILN_MSG_BOARD_UP,
+                       .board_up = {.key = KILN_STR("b"),
+                                    .target = KILN_STR(FLEET_TARGET),
+                                    .slots = 1,
+                                    .labels = {label, count}}};
+    fleet_say(f, peer, &up);
+}
+
+static void labels_that_changed_are_on_disk(void **state) {
+    fleet *f = *state;
+    kiln_msg_label label[] = {{KILN_STR("rack"), KILN_STR("7")}, {KILN_STR("fan"), KILN_STR("no")}};
+    fleet_connect(f, 10, KILN_PEER_BOARD, "b", "boot");
+    say_labels(f, 10, label, 1);
+    uint32_t writes = f->writes[KILN_TRACKER_ROW_BOARD];
+    say_labels(f, 10, label, 1);
+    assert_int_equal(f->writes[KILN_TRACKER_ROW_BOARD], writes);
+    say_labels(f, 10, label, 2);
+    assert_int_equal(f->writes[KILN_TRACKER_ROW_BOARD], ++writes);
+    label[1].key = KILN_STR("lid");
+    say_labels(f, 10, label, 2);
+    assert_int_equal(f->writes[KILN_TRACKER_ROW_BOARD], ++writes);
+    label[1].value = KILN_STR("yes");
+    say_labels(f, 10, label, 2);
+    assert_int_equal(f->writes[KILN_TRACKER_ROW_BOARD], ++writes);
+    say_labels(f, 10, label, 1);
+    assert_int_equal(f->writes[KILN_TRACKER_ROW_BOARD], ++writes);
+}
+
+static void a_board_that_says_other_slots_loses_its_leases(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    const uint64_t lease = fleet_lease(f, 1);
+    kiln_message up = {
+        .type = KILN_MSG_BOARD_UP,
+        .board_up = {.key = KILN_STR("board"), .target = KILN_STR(FLEET_TARGET), .slots = 3}};
+    fleet_say(f, 10, &up);
+    const kiln_message *lost = fleet_take(f, 20, KILN_MSG_LEASE_LOST);
+    assert_non_null(lost);
+    assert_int_equal(lost->lease_lost.lease, lease);
+}
+
 static void a_board_that_loses_its_sense_is_lost_and_may_come_back(void **state) {
     fleet *f = *state;
     fleet_running_job(f);
@@ -227,6 +302,7 @@ static void rows_say_every_target_and_what_is_leased_of_it(void **state) {
     assert_int_equal(row.targets.count, 1);
     expect_str(row.targets.item[0].target, OTHER_TARGET);
     assert_int_equal(row.targets.item[0].busy, 1);
+    assert_int_equal(row.eta_ms, 0); /* it has a free slot */
     kiln_strbuf text = {0};
     fleet_print(f, KILN_TRACKER_PAGE_METRICS, &text);
     expect_contains(text.data, "kiln_target_busy{node=\"both\",target=\"" OTHER_TARGET "\"} 1\n");
@@ -362,6 +438,11 @@ int main(void) {
         test_with_fleet(a_board_without_sense_is_turned_away),
         test_with_fleet(the_names_of_boards_with_keys_are_nobody_elses),
         test_with_fleet(boards_without_keys_may_share_a_name_that_no_key_has),
+        test_with_fleet(an_impostor_is_one_line_of_the_history_however_often_it_tries),
+        test_with_fleet(an_impostor_that_was_another_board_is_that_no_more),
+        test_with_fleet(a_board_is_found_by_its_node_before_any_name),
+        test_with_fleet(labels_that_changed_are_on_disk),
+        test_with_fleet(a_board_that_says_other_slots_loses_its_leases),
         test_with_fleet(a_board_that_loses_its_sense_is_lost_and_may_come_back),
         test_with_fleet(trials_that_are_over_are_ended_when_a_board_returns),
         test_with_fleet(a_newer_connection_of_a_board_replaces_the_older),

@@ -303,6 +303,26 @@ static void a_detached_job_that_ended_runs_anew_when_its_command_comes_again(voi
     assert_int_equal(rows_of(f, "night", &id), 0);
 }
 
+static void a_new_run_has_a_name_of_as_many_letters_as_any(void **state) {
+    fleet *f = *state;
+    fleet_board(f, 10, "board", 1);
+    fleet_tuner(f, 20, "tuner", "tuner-1");
+    for (size_t more = 0; more < 2; more++) {
+        char name[KILN_MESSAGES_TEXT + 1] = {0};
+        memset(name, 'n', KILN_MESSAGES_TEXT - sizeof ".11111111" + 1 + more);
+        fleet_connect(f, 30, KILN_PEER_CLIENT, "client", "00000000-client");
+        assert_string_equal(opened(f, 30, name), name);
+        end_job(f, name);
+        fleet_connect(f, 30, KILN_PEER_CLIENT, "client", "11111111-client");
+        fleet_forget_sent(f);
+        fleet_open_job(f, 30, name, true);
+        const kiln_message *told = fleet_take(f, 30, KILN_MSG_JOB_STATE);
+        assert_true((told != NULL) == (more == 0));
+        if (told) assert_int_equal(told->job_state.job.size, KILN_MESSAGES_TEXT);
+        fleet_disconnect(f, 30);
+    }
+}
+
 /* A tuner keeps what it measured under a name for longer than a tracker keeps ended jobs. */
 static void a_detached_job_that_was_forgotten_is_another_run_for_its_tuner(void **state) {
     fleet *f = *state;
@@ -591,6 +611,22 @@ static void a_client_that_comes_back_late_finds_its_job_going_on(void **state) {
     }
 }
 
+static void a_job_that_goes_on_after_its_tuner_went_waits_without_one(void **state) {
+    fleet *f = *state;
+    static const uint64_t others[] = {10, 20, 0};
+    fleet_running_job(f);
+    fleet_disconnect(f, 30);
+    fleet_wait(f, FLEET_S, others);
+    const kiln_message done = done_message(KILN_CANCELLED);
+    fleet_say(f, 20, &done);
+    fleet_disconnect(f, 20);
+    fleet_connect(f, 31, KILN_PEER_CLIENT, "client", "c");
+    fleet_open_job(f, 31, "j", false);
+    const kiln_tracker_job *job = kiln_tracker_job_find(f->t, KILN_STR("j"));
+    assert_int_equal(job->state, KILN_JOB_WAITING);
+    assert_string_equal(job->tuner, "");
+}
+
 static void a_detached_job_does_not_notice_that_its_client_went(void **state) {
     fleet *f = *state;
     static const uint64_t others[] = {10, 20, 0};
@@ -628,6 +664,12 @@ static void a_job_for_an_unknown_board_hears_at_once_what_there_is(void **state)
     expect_str(done->job_done.text, "no board called rpi9 that runs " FLEET_TARGET
                                     " is connected; there are board (1 of 1 in service), rpi3 (0 "
                                     "of 1 in service)");
+    kiln_msg_label label = {KILN_STR("rack"), KILN_STR("7")};
+    open = fleet_job("n", false);
+    open.job_open.spec.labels.item = &label;
+    open.job_open.spec.labels.count = 1;
+    fleet_say(f, 30, &open);
+    assert_int_equal(fleet_take(f, 30, KILN_MSG_JOB_DONE)->job_done.code, KILN_NOT_FOUND);
     open = job_for("l", "rpi9", true); /* detached, it waits for such a board */
     fleet_say(f, 30, &open);
     assert_null(fleet_take(f, 30, KILN_MSG_JOB_DONE));
@@ -809,6 +851,7 @@ int main(void) {
         test_with_fleet(a_bad_target_is_refused),
         test_with_fleet(opening_again_attaches_and_another_spec_is_refused),
         test_with_fleet(a_detached_job_that_ended_runs_anew_when_its_command_comes_again),
+        test_with_fleet(a_new_run_has_a_name_of_as_many_letters_as_any),
         test_with_fleet(a_detached_job_that_was_forgotten_is_another_run_for_its_tuner),
         test_with_fleet(another_users_job_that_ended_does_not_run_anew),
         test_with_fleet(a_command_hears_that_another_follows_its_job),
@@ -823,6 +866,7 @@ int main(void) {
         test_with_fleet(cancelling_nothing_says_so),
         test_with_fleet(work_of_a_client_that_is_gone_is_gone_within_a_second),
         test_with_fleet(a_client_that_comes_back_late_finds_its_job_going_on),
+        test_with_fleet(a_job_that_goes_on_after_its_tuner_went_waits_without_one),
         test_with_fleet(a_detached_job_does_not_notice_that_its_client_went),
         test_with_fleet(a_job_for_an_unknown_board_hears_at_once_what_there_is),
         test_with_fleet(a_list_of_boards_longer_than_a_message_is_cut),

@@ -432,6 +432,48 @@ static void of_stored_leases_that_share_a_slot_the_newest_holds(void **state) {
     }
 }
 
+static void of_stored_leases_of_the_first_slot_the_newest_holds(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    const uint64_t old = lease_of(f, 1, false);
+    const kiln_tracker_row stale = row_of(f, old);
+    release(f, old);
+    const uint64_t newest = lease_of(f, 2, false);
+    kiln_vec_push(&f->rows, stale);
+    come_back(f);
+    assert_int_equal(kiln_tracker_counts_of(f->t).leases, 1);
+    const kiln_message renew = {.type = KILN_MSG_LEASE_RENEW, .lease_renew = {.lease = newest}};
+    fleet_say(f, 20, &renew);
+    assert_non_null(fleet_take(f, 20, KILN_MSG_LEASE_RENEW));
+}
+
+/* Rows of older trackers do not name the holder's node: it is that of the job's tuner. */
+static void a_stored_lease_without_its_holders_node_is_kept_for_the_jobs_tuner(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    const uint64_t lease = fleet_lease(f, 1);
+    for (uint32_t i = 0; i < f->rows.count; i++)
+        if (f->rows.data[i].kind == KILN_TRACKER_ROW_LEASE) f->rows.data[i].node = (kiln_str){0};
+    come_back(f);
+    const kiln_message renew = {.type = KILN_MSG_LEASE_RENEW, .lease_renew = {.lease = lease}};
+    fleet_say(f, 20, &renew);
+    assert_non_null(fleet_take(f, 20, KILN_MSG_LEASE_RENEW));
+}
+
+/* Nothing went wrong: the job that it was for has ended. */
+static void a_grant_that_is_not_on_disk_when_its_job_ends_is_no_error(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    const kiln_message ask = fleet_request("j", 1);
+    const kiln_message done = {.type = KILN_MSG_JOB_DONE, .job_done = {.job = KILN_STR("j")}};
+    f->hold_disk = true;
+    fleet_say(f, 20, &ask);
+    assert_int_equal(kiln_tracker_counts_of(f->t).leases, 1);
+    fleet_say(f, 20, &done);
+    assert_int_equal(kiln_tracker_counts_of(f->t).leases, 0);
+    assert_null(fleet_take(f, 20, KILN_MSG_ERROR));
+}
+
 static void a_stored_lease_without_sense_is_named(void **state) {
     (void)state;
     kiln_tracker *t = NULL;
@@ -466,6 +508,9 @@ int main(void) {
         test_with_fleet(a_lease_that_its_tuner_renews_is_kept_over_a_restart),
         test_with_fleet(a_board_that_shall_rest_after_a_restart_ends_what_it_has),
         test_with_fleet(of_stored_leases_that_share_a_slot_the_newest_holds),
+        test_with_fleet(of_stored_leases_of_the_first_slot_the_newest_holds),
+        test_with_fleet(a_stored_lease_without_its_holders_node_is_kept_for_the_jobs_tuner),
+        test_with_fleet(a_grant_that_is_not_on_disk_when_its_job_ends_is_no_error),
         cmocka_unit_test(a_stored_lease_without_sense_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -237,6 +237,43 @@ static void each_role_does_what_it_may_and_no_more(void **state) {
                      KILN_PERMISSION_DENIED);
 }
 
+static kiln_code answer_to(fleet *f, uint64_t peer, const kiln_message *message) {
+    fleet_forget_sent(f);
+    fleet_say(f, peer, message);
+    const kiln_message *error = fleet_take(f, peer, KILN_MSG_ERROR);
+    return error ? (kiln_code)error->error.code : KILN_OK;
+}
+
+static void a_client_that_lost_its_grant_sends_nothing_more_to_the_board_it_has(void **state) {
+    fleet *f = *state;
+    connect_people(f);
+    assert_int_equal(make(f, ADMIN, "p"), KILN_OK);
+    assert_int_equal(add(f, ADMIN, "p", "ann", KILN_MEMBER_MEMBER, true), KILN_OK);
+    assert_int_equal(open_in(f, ANN, "n", "p", true), KILN_OK);
+    const kiln_message ask = fleet_request("n", 1);
+    fleet_say(f, ANN, &ask);
+    const uint64_t lease = fleet_take(f, ANN, KILN_MSG_LEASE_GRANT)->lease_grant.lease;
+    const kiln_message trial = {.type = KILN_MSG_TRIAL,
+                                .trial = {.trial = KILN_STR("t"),
+                                          .attempt = 1,
+                                          .lease = lease,
+                                          .job = KILN_STR("n"),
+                                          .module = {.threads = 1}}};
+    const kiln_message renew = {.type = KILN_MSG_LEASE_RENEW, .lease_renew = {.lease = lease}};
+    const kiln_message done = {.type = KILN_MSG_JOB_DONE, .job_done = {.job = KILN_STR("n")}};
+    const kiln_message release = {.type = KILN_MSG_LEASE_RELEASE,
+                                  .lease_release = {.lease = lease}};
+    assert_int_equal(answer_to(f, ANN, &trial), KILN_OK);
+    assert_int_equal(add(f, ADMIN, "p", "ann", KILN_MEMBER_MEMBER, false), KILN_OK);
+    assert_int_equal(answer_to(f, ANN, &trial), KILN_PERMISSION_DENIED);
+    assert_null(fleet_take(f, 10, KILN_MSG_TRIAL));
+    assert_int_equal(answer_to(f, ANN, &renew), KILN_PERMISSION_DENIED);
+    assert_int_equal(answer_to(f, ANN, &ask), KILN_PERMISSION_DENIED);
+    assert_int_equal(answer_to(f, ANN, &done), KILN_PERMISSION_DENIED);
+    assert_int_equal(answer_to(f, ANN, &release), KILN_OK); /* giving back needs no right */
+    assert_int_equal(kiln_tracker_counts_of(f->t).leases, 0);
+}
+
 static void an_admin_of_a_project_keeps_what_was_granted_and_its_bounds(void **state) {
     fleet *f = *state;
     connect_people(f);
@@ -287,6 +324,25 @@ static void what_was_ordered_outlives_the_tracker(void **state) {
         assert_false(f->rows.data[i].kind >= KILN_TRACKER_ROW_PROJECT &&
                      f->rows.data[i].kind <= KILN_TRACKER_ROW_QUOTA);
     assert_int_equal(open_in(f, BOB, "b", NULL, false), KILN_OK);
+}
+
+static void projects_are_listed_by_pages(void **state) {
+    fleet *f = *state;
+    connect_people(f);
+    assert_non_null(show(f, OWNER, KILN_PROJECT_DEFAULT)); /* which nobody made */
+    for (uint32_t i = 0; i <= KILN_MESSAGES_PAGE; i++)
+        assert_int_equal(make(f, ADMIN, kiln_arena_printf(&f->arena, "p%u", i)), KILN_OK);
+    static const uint32_t rows[] = {KILN_MESSAGES_PAGE, 2, 0};
+    for (uint32_t page = 0; page < KILN_ARRAY_COUNT(rows); page++) {
+        const kiln_message list = {.type = KILN_MSG_PROJECT_QUERY,
+                                   .project_query = {.offset = page * KILN_MESSAGES_PAGE}};
+        fleet_forget_sent(f);
+        fleet_say(f, OWNER, &list);
+        const kiln_msg_projects *told = &fleet_take(f, OWNER, KILN_MSG_PROJECTS)->projects;
+        assert_int_equal(told->total, KILN_MESSAGES_PAGE + 2);
+        assert_int_equal(told->projects.count, rows[page]);
+        if (page == 1) expect_str(told->projects.item[1].project, "p40");
+    }
 }
 
 static void an_order_is_answered_when_it_is_on_disk(void **state) {
@@ -349,8 +405,10 @@ int main(void) {
         test_with_fleet(machine_code_of_ones_own_is_a_right_by_itself),
         test_with_fleet(strangers_of_an_open_tracker_do_what_they_did),
         test_with_fleet(each_role_does_what_it_may_and_no_more),
+        test_with_fleet(a_client_that_lost_its_grant_sends_nothing_more_to_the_board_it_has),
         test_with_fleet(an_admin_of_a_project_keeps_what_was_granted_and_its_bounds),
         test_with_fleet(what_was_ordered_outlives_the_tracker),
+        test_with_fleet(projects_are_listed_by_pages),
         test_with_fleet(an_order_is_answered_when_it_is_on_disk),
         test_with_fleet(who_is_removed_hears_no_more),
         test_with_fleet(bad_orders_are_refused),

@@ -38,7 +38,9 @@ static kiln_code open_job(fleet *f, const char *id, bool detach) {
     fleet_forget_sent(f);
     fleet_say(f, ANN, &open);
     const kiln_message *error = fleet_take(f, ANN, KILN_MSG_ERROR);
-    return error ? (kiln_code)error->error.code : KILN_OK;
+    if (!error) return KILN_OK;
+    assert_int_equal(error->error.lease, 0); /* about none */
+    return (kiln_code)error->error.code;
 }
 
 static void run_job(fleet *f, kiln_setting setting, uint64_t value) {
@@ -117,6 +119,23 @@ static void the_time_of_a_day_is_used_to_the_end_and_no_further(void **state) {
     f->now_ns += 86400 * FLEET_S - f->now_ns % (86400 * FLEET_S);
     fleet_wait(f, FLEET_S, all);
     assert_non_null(fleet_take(f, TUNER, KILN_MSG_LEASE_GRANT));
+}
+
+static void each_job_of_a_project_hears_that_its_time_is_used(void **state) {
+    fleet *f = *state;
+    run_job(f, KILN_SETTING_BOARD_SECONDS, 1);
+    assert_int_equal(open_job(f, "k", true), KILN_OK);
+    assert_true(ask(f, 1));
+    fleet_forget_sent(f);
+    fleet_wait(f, 2 * FLEET_S, all);
+    const kiln_message *told = NULL;
+    bool first = false, last = false;
+    while ((told = fleet_take(f, ANN, KILN_MSG_JOB_STATE))) {
+        expect_contains(kiln_str_dup(&f->arena, told->job_state.text), "has used its time");
+        first |= kiln_str_is(told->job_state.job, "j");
+        last |= kiln_str_is(told->job_state.job, "k");
+    }
+    assert_true(first && last);
 }
 
 static void the_end_of_the_time_is_a_tick_of_its_own(void **state) {
@@ -242,6 +261,24 @@ static void a_project_is_asked_about_as_often_as_its_quota_says(void **state) {
     assert_int_equal(refused, 11); /* a burst of five seconds, and its first one was the job's */
 }
 
+static void no_job_has_more_priority_than_its_project(void **state) {
+    fleet *f = *state;
+    run_job(f, KILN_SETTING_PRIORITY, 1);
+    for (const char *id = "b\0a\0"; *id; id += 2) {
+        kiln_message open = fleet_job(id, true);
+        open.job_open.spec.project = KILN_STR("p");
+        open.job_open.spec.priority = *id == 'a' ? 100 : 1;
+        fleet_say(f, ANN, &open);
+    }
+    const uint64_t lease = ask(f, 1);
+    for (uint64_t request = 2; request <= 4; request++) assert_true(ask(f, request));
+    const kiln_message first = fleet_request("b", 10), second = fleet_request("a", 11);
+    fleet_say(f, TUNER, &first);
+    fleet_say(f, TUNER, &second);
+    release(f, lease);
+    assert_int_equal(fleet_take(f, TUNER, KILN_MSG_LEASE_GRANT)->lease_grant.request, 10);
+}
+
 static void one_person_watches_so_often(void **state) {
     fleet *f = *state;
     begin(f);
@@ -256,11 +293,35 @@ static void one_person_watches_so_often(void **state) {
     assert_non_null(fleet_take(f, OWNER, KILN_MSG_CHANGE));
 }
 
+static void jobs_of_one_project_are_watched_so_often(void **state) {
+    fleet *f = *state;
+    begin(f);
+    fleet_open_job(f, OWNER, "j", true);
+    const uint32_t people =
+        KILN_TRACKER_WATCHERS_OF_PROJECT_MAX / KILN_TRACKER_WATCHERS_OF_PERSON_MAX;
+    kiln_message watch = {.type = KILN_MSG_WATCH,
+                          .watch = {.topic = KILN_TOPIC_JOB, .id = KILN_STR("j")}};
+    f->who = (kiln_tracker_who){.is_admin = true, .is_proven = true};
+    for (uint32_t person = 0; person <= people; person++) {
+        f->who.person = kiln_arena_printf(&f->arena, "person-%u", person);
+        fleet_connect(f, 50 + person, KILN_PEER_CLIENT, f->who.person, f->who.person);
+        fleet_forget_sent(f);
+        for (watch.stream = 1;
+             person < people && watch.stream <= KILN_TRACKER_WATCHERS_OF_PERSON_MAX; watch.stream++)
+            fleet_say(f, 50 + person, &watch);
+        assert_null(fleet_take(f, 50 + person, KILN_MSG_ERROR));
+    }
+    fleet_say(f, 50 + people, &watch);
+    assert_int_equal(fleet_take(f, 50 + people, KILN_MSG_ERROR)->error.code,
+                     KILN_RESOURCE_EXHAUSTED);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_fleet(a_project_holds_no_more_boards_than_it_may),
         test_with_fleet(a_whole_board_counts_as_all_its_slots),
         test_with_fleet(the_time_of_a_day_is_used_to_the_end_and_no_further),
+        test_with_fleet(each_job_of_a_project_hears_that_its_time_is_used),
         test_with_fleet(the_end_of_the_time_is_a_tick_of_its_own),
         test_with_fleet(what_was_used_survives_a_restart_and_ends_at_midnight),
         test_with_fleet(a_lease_is_held_no_longer_than_its_project_may),
@@ -269,7 +330,9 @@ int main(void) {
         test_with_fleet(a_job_whose_end_is_being_written_comes_back_within_the_quota),
         test_with_fleet(one_person_asks_so_often_and_another_is_not_held_up),
         test_with_fleet(a_project_is_asked_about_as_often_as_its_quota_says),
+        test_with_fleet(no_job_has_more_priority_than_its_project),
         test_with_fleet(one_person_watches_so_often),
+        test_with_fleet(jobs_of_one_project_are_watched_so_often),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

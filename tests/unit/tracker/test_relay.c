@@ -59,6 +59,19 @@ static void a_lease_is_good_for_its_trials_and_repeats_are_free(void **state) {
     expect_str(error->error.about, "t3");
 }
 
+static void a_board_forgets_an_answer_that_nobody_asked_for(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    const uint64_t lease = fleet_lease(f, 1);
+    const kiln_message up = result(lease, "stranger");
+    fleet_say(f, 10, &up);
+    assert_null(fleet_take(f, 20, KILN_MSG_TRIAL_RESULT));
+    const kiln_message *ack = fleet_take(f, 10, KILN_MSG_TRIAL_ACK);
+    assert_non_null(ack);
+    expect_str(ack->trial_ack.trial, "stranger");
+    assert_int_equal(ack->trial_ack.lease, lease);
+}
+
 static void nobody_uses_anothers_lease(void **state) {
     fleet *f = *state;
     fleet_running_job(f);
@@ -209,6 +222,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_fleet(trials_and_answers_pass_under_a_lease_that_holds),
         test_with_fleet(a_lease_is_good_for_its_trials_and_repeats_are_free),
+        test_with_fleet(a_board_forgets_an_answer_that_nobody_asked_for),
         test_with_fleet(nobody_uses_anothers_lease),
         test_with_fleet(what_comes_before_its_board_is_back_after_a_restart_waits_for_it),
         test_with_fleet(so_much_waits_for_a_board_and_no_more),

@@ -148,6 +148,22 @@ static void jobs_of_a_project_are_told_whom_it_trusts(void **state) {
     expect_halves(done(f, "j"), OTHER, NULL);
 }
 
+/* What it measured may be signed by each. */
+static void a_job_that_ended_names_the_signers_of_all_its_tuners(void **state) {
+    fleet *f = *state;
+    kiln_sign_public half[2];
+    assert_true(kiln_sign_public_parse(KILN_STR(HALF), &half[0]));
+    assert_true(kiln_sign_public_parse(KILN_STR(OTHER), &half[1]));
+    f->signer = (kiln_str){(const char *)&half[0], sizeof half[0]};
+    fleet_running_job(f);
+    fleet_disconnect(f, 20);
+    f->signer = (kiln_str){(const char *)&half[1], sizeof half[1]};
+    fleet_tuner(f, 20, "tuner", "tuner-2");
+    fleet_say(f, 20,
+              &(kiln_message){.type = KILN_MSG_JOB_DONE, .job_done = {.job = KILN_STR("j")}});
+    expect_halves(fleet_take(f, 30, KILN_MSG_JOB_DONE)->job_done.signers, HALF, OTHER);
+}
+
 static void who_manages_a_project_says_it_and_nobody_else(void **state) {
     fleet *f = *state;
     make_projects(f);
@@ -222,6 +238,17 @@ static void a_node_counts_while_its_key_is_in_force(void **state) {
     assert_int_equal(show(f, ANN, "p")->signers.count, 0);
 }
 
+static void a_signer_is_trusted_by_the_half_that_was_named(void **state) {
+    fleet *f = *state;
+    key_list list = {.key = {.node = "tuner/bench"}};
+    assert_true(kiln_sign_public_parse(KILN_STR(OTHER), &list.key.half));
+    assert_true(kiln_sign_public_parse(KILN_STR(HALF), &list.before));
+    kiln_tracker_know_keys(f->t, find_key, &list);
+    make_projects(f);
+    assert_int_equal(trust(f, ANN, "p", HALF, true), KILN_OK);
+    expect_str(show(f, ANN, "p")->signers.item[0].signer, HALF);
+}
+
 static void there_are_bounds(void **state) {
     fleet *f = *state;
     char half[] = HALF;
@@ -250,9 +277,11 @@ static void there_are_bounds(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_fleet(jobs_of_a_project_are_told_whom_it_trusts),
+        test_with_fleet(a_job_that_ended_names_the_signers_of_all_its_tuners),
         test_with_fleet(who_manages_a_project_says_it_and_nobody_else),
         test_with_fleet(it_outlives_the_tracker_and_goes_with_its_project),
         test_with_fleet(a_node_counts_while_its_key_is_in_force),
+        test_with_fleet(a_signer_is_trusted_by_the_half_that_was_named),
         test_with_fleet(there_are_bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -104,8 +104,19 @@ static void an_idle_board_goes_back_after_a_second(void **state) {
     while (trial->lease != idle) trial = shop_next_trial(s);
     shop_answer(s, trial, KILN_OUTCOME_OK);
     shop_skip(s);
+    assert_true(kiln_tuner_next_ns(s->t) <= s->now_ns + KILN_TUNER_IDLE_NS);
     shop_tick(s, KILN_TUNER_IDLE_NS);
     assert_int_equal(shop_take_sent(s, KILN_MSG_LEASE_RELEASE)->lease_release.lease, idle);
+}
+
+static void an_idle_board_that_builds_will_need_is_kept(void **state) {
+    shop *s = *state;
+    s->builders_hang = true;
+    shop_begin(s, 3, 1);
+    shop_grant(s);
+    shop_skip(s);
+    for (int i = 0; i < 3; i++) shop_tick(s, KILN_TUNER_IDLE_NS);
+    assert_null(shop_take_sent(s, KILN_MSG_LEASE_RELEASE));
 }
 
 static void a_lost_lease_gives_its_trials_back_and_a_late_result_is_refused(void **state) {
@@ -342,6 +353,7 @@ int main(void) {
         test_with_shop(a_grant_that_nobody_waits_for_goes_back),
         test_with_shop(a_used_up_lease_goes_back_and_another_is_asked_for),
         test_with_shop(an_idle_board_goes_back_after_a_second),
+        test_with_shop(an_idle_board_that_builds_will_need_is_kept),
         test_with_shop(a_lost_lease_gives_its_trials_back_and_a_late_result_is_refused),
         test_with_shop(a_trial_that_takes_three_boards_down_is_recorded_as_that),
         test_with_shop(results_that_showed_nothing_are_no_falls_of_boards),

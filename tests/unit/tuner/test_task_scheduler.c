@@ -23,6 +23,12 @@ static void a_task_without_results_goes_first(void **state) {
     assert_int_equal(choose(&waiting, &unknown), 1);
 }
 
+static void of_tasks_that_promise_as_much_the_first_goes_first(void **state) {
+    (void)state;
+    const kiln_tuner_chance one = chance_of(1, 1e6, 10), other = chance_of(1, 1e6, 10);
+    assert_int_equal(choose(&one, &other), 0);
+}
+
 static void time_per_inference_counts_not_time_per_call(void **state) {
     (void)state;
     kiln_tuner_stats once = stats_of(1, 1e6, 10), often = stats_of(5, 4e5, 10);
@@ -172,6 +178,7 @@ static void nothing_is_known_of_a_row_that_was_measured_in_part(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_task_without_results_goes_first),
+        cmocka_unit_test(of_tasks_that_promise_as_much_the_first_goes_first),
         cmocka_unit_test(time_per_inference_counts_not_time_per_call),
         cmocka_unit_test(a_task_that_had_many_trials_waits_for_the_others),
         cmocka_unit_test(progress_asks_for_more),

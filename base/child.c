@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/opt.h"
 #include "base/thread_work.h"
 
@@ -20,11 +21,6 @@
 #define PARENT "KILN_PARENT"
 
 extern char **environ;
-
-static void close_fd(int *fd) {
-    if (*fd >= 0) close(*fd);
-    *fd = -1;
-}
 
 static bool is_replaced(const char *variable, char *const *by, size_t count) {
     size_t name_size = strcspn(variable, "=") + 1;
@@ -137,13 +133,13 @@ kiln_status kiln_child_start(const kiln_child_options *options, kiln_child *out_
     if (!error && options->pipe_error) error = open_pipe(err, 0);
     int input = options->input_fd > 0 ? options->input_fd : in[0];
     if (!error) error = spawn(options, (child_ends){input, out[1], err[1]}, &pid);
-    close_fd(&in[0]);
-    close_fd(&out[1]);
-    close_fd(&err[1]);
+    kiln_fd_close(&in[0]);
+    kiln_fd_close(&out[1]);
+    kiln_fd_close(&err[1]);
     if (error) {
-        close_fd(&in[1]);
-        close_fd(&out[0]);
-        close_fd(&err[0]);
+        kiln_fd_close(&in[1]);
+        kiln_fd_close(&out[0]);
+        kiln_fd_close(&err[0]);
         return errno_status(error, options->argv[0]);
     }
     *out_child = (kiln_child){.pid = pid, .in_fd = in[1], .out_fd = out[0], .error_fd = err[0]};
@@ -182,9 +178,9 @@ void kiln_child_destroy(kiln_child *child) {
         kill(child->pid, SIGKILL); /* it may have left its group */
         kiln_child_wait(child);
     }
-    if (child->in_fd > 0) close_fd(&child->in_fd);
-    if (child->out_fd > 0) close_fd(&child->out_fd);
-    if (child->error_fd > 0) close_fd(&child->error_fd);
+    if (child->in_fd > 0) kiln_fd_close(&child->in_fd);
+    if (child->out_fd > 0) kiln_fd_close(&child->out_fd);
+    if (child->error_fd > 0) kiln_fd_close(&child->error_fd);
 }
 
 void kiln_child_die_with_parent(void) {

@@ -502,6 +502,11 @@ void kiln_file_unmap(kiln_mapping *mapping) {
     *mapping = (kiln_mapping){0};
 }
 
+void kiln_fd_close(int *fd) {
+    if (*fd >= 0) close(*fd);
+    *fd = -1;
+}
+
 uint64_t kiln_descriptors_raise(void) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;

@@ -66,6 +66,9 @@ KILN_MUST_USE kiln_status kiln_file_lock(const char *path, int *out_fd);
 KILN_MUST_USE kiln_status kiln_folder_list(const char *path, kiln_arena *arena, char ***out_names,
                                            size_t *out_count);
 
+/* Closes `*fd` unless it is negative, and makes it -1. */
+void kiln_fd_close(int *fd);
+
 /* A read-only mapping of a whole file. */
 typedef struct kiln_mapping {
     const void *data;

@@ -16,11 +16,6 @@
 
 #define READ_BYTES 4096
 
-static void close_fd(int *fd) {
-    if (*fd >= 0) close(*fd);
-    *fd = -1;
-}
-
 /* A whole file instead of a pipe: nothing has to be fed while the child runs. */
 static kiln_status open_input(kiln_str input, int *out_fd) {
     int fd = memfd_create("kiln-input", MFD_CLOEXEC);
@@ -37,7 +32,7 @@ static kiln_status open_input(kiln_str input, int *out_fd) {
     }
     kiln_status st = kiln_status_make(kiln_code_from_errno(errno), __FILE__, __LINE__,
                                       "preparing a child's input: %s", strerror(errno));
-    close_fd(&fd);
+    kiln_fd_close(&fd);
     return st;
 }
 
@@ -49,7 +44,7 @@ static void drain(int *fd, kiln_strbuf *kept, size_t max) {
         if (got < 0 && errno == EINTR) continue;
         if (got < 0 && errno == EAGAIN) return;
         if (got <= 0)
-            close_fd(fd);
+            kiln_fd_close(fd);
         else
             kiln_strbuf_append(kept, data, KILN_MIN((size_t)got, max - kept->size));
     }
@@ -104,7 +99,7 @@ static kiln_status run_child(const kiln_proc_options *options, int input, kiln_s
     kiln_child_exit how = kiln_child_wait(&child);
     result->exit_code = how.code;
     result->signal = how.signal;
-    close_fd(&ended_fd);
+    kiln_fd_close(&ended_fd);
     kiln_child_destroy(&child);
     return st;
 }
@@ -121,7 +116,7 @@ kiln_status kiln_proc_run(const kiln_proc_options *options, kiln_arena *arena,
         result.err = (kiln_str){kiln_str_dup(arena, kiln_strbuf_view(&err)), err.size};
         *out_result = result;
     }
-    close_fd(&input);
+    kiln_fd_close(&input);
     kiln_strbuf_deinit(&out);
     kiln_strbuf_deinit(&err);
     return st;

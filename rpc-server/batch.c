@@ -23,7 +23,7 @@ typedef enum trial_state { TO_DO, GIVEN, DONE } trial_state;
 
 struct kiln_batch {
     kiln_arena arena; /* of plan and board */
-    char *folder;     /* for people */
+    char *folder;     /* for messages */
     int folder_fd, results_fd;
     kiln_batch_plan plan;
     trial_state *state; /* [plan.count] */
@@ -32,9 +32,9 @@ struct kiln_batch {
     off_t size; /* of the results: whole lines, on the disk */
     kiln_batch_options options;
     kiln_batch_board board;
-    uint32_t slot, slot_count;           /* that serve the target */
-    char fingerprint[KILN_HASH128_TEXT]; /* of the board's last rows; "": none yet */
-    uint64_t sick_since_ns;              /* 0: it is not */
+    uint32_t slot, slot_count;           /* first slot and number of slots of the target */
+    char fingerprint[KILN_HASH128_TEXT]; /* of the board's rows that were written last; "": none */
+    uint64_t sick_since_ns;              /* 0: the board is healthy */
     bool over;
     kiln_status failure;
 };
@@ -53,7 +53,7 @@ static kiln_status failure_of(const kiln_batch *b, const char *what) {
     return KILN_ERROR(PERMISSION_DENIED, "%s %s/results.jsonl: %s", what, b->folder, why);
 }
 
-/* Puts whole lines behind those that are there; of a write that fails nothing is left. */
+/* Appends whole lines. A failed write leaves nothing behind. */
 static kiln_status append(kiln_batch *b, kiln_str lines) {
     for (size_t done = 0; done < lines.size;) {
         const ssize_t wrote =
@@ -71,8 +71,8 @@ static kiln_status append(kiln_batch *b, kiln_str lines) {
     return NULL;
 }
 
-/* What an earlier run has measured is kept. */
-static kiln_status take_up_results(kiln_batch *b) {
+/* Marks trials as DONE whose results an earlier run wrote, and cuts off an incomplete last line. */
+static kiln_status read_results(kiln_batch *b) {
     kiln_mapping old = {0};
     size_t kept = 0;
     bool *done = KILN_ARENA_ARRAY(&b->arena, bool, b->plan.count);
@@ -115,7 +115,7 @@ kiln_status kiln_batch_open(const char *folder, kiln_batch **out_batch) {
         b->attempt = KILN_ARENA_ARRAY(&b->arena, uint32_t, b->plan.count);
         st = open_results(b);
     }
-    if (!st) st = take_up_results(b);
+    if (!st) st = read_results(b);
     if (st) {
         kiln_batch_close(b);
         return kiln_status_note(st, "--batch %s (kiln batch writes such folders)", folder);
@@ -126,8 +126,8 @@ kiln_status kiln_batch_open(const char *folder, kiln_batch **out_batch) {
 
 void kiln_batch_close(kiln_batch *b) {
     if (!b) return;
-    if (b->folder_fd >= 0) close(b->folder_fd);
-    if (b->results_fd >= 0) close(b->results_fd);
+    kiln_fd_close(&b->folder_fd);
+    kiln_fd_close(&b->results_fd);
     kiln_batch_plan_deinit(&b->plan);
     kiln_status_free(b->failure);
     kiln_arena_deinit(&b->arena);
@@ -136,7 +136,7 @@ void kiln_batch_close(kiln_batch *b) {
 
 /* ---- The board ---- */
 
-/* The first of the board's targets that serves the wanted one, and its slots. */
+/* Finds the first of the board's targets that serves the wanted one, and its slots. */
 static kiln_status choose_slots(kiln_batch *b, const kiln_msg_board_up *up) {
     kiln_target wanted, offered;
     kiln_strbuf reason = {0};
@@ -177,7 +177,7 @@ kiln_status kiln_batch_begin(kiln_batch *b, const kiln_batch_options *options) {
 
 /* ---- Trials ---- */
 
-/* The first error ends it. */
+/* Ends the run. Keeps the first error. */
 static void end(kiln_batch *b, kiln_status failure) {
     if (b->failure)
         kiln_status_free(failure);
@@ -214,8 +214,9 @@ static uint32_t next_to_do(const kiln_batch *b) {
     return i;
 }
 
-/* In the order of the folder, in which trials of one task follow each other. */
-static void keep_busy(kiln_batch *b) {
+/* Fills the slots' queues in the order of the folder, where trials of one task follow each other.
+ */
+static void fill_slots(kiln_batch *b) {
     if (b->over) return;
     for (uint32_t slot = b->slot; slot < b->slot + b->slot_count; slot++)
         for (uint32_t held = given_to(b, slot); held < KILN_BATCH_DEPTH; held++) {
@@ -269,7 +270,7 @@ static void on_result(kiln_batch *b, const kiln_msg_trial_result *result) {
         b->state[number] != GIVEN)
         return;
     const bool again = is_to_be_repeated(b, (uint32_t)number, result);
-    /* The rest of the folder would fare no better. */
+    /* The other trials would fail in the same way. */
     const bool hopeless =
         !again && result->outcome == KILN_OUTCOME_INFRA && result->blame != KILN_BLAME_CLIENT;
     if (hopeless)
@@ -285,7 +286,7 @@ static void on_result(kiln_batch *b, const kiln_msg_trial_result *result) {
     b->done_count += !again;
     if (!again) log_result(b, result);
     acknowledge(b, result);
-    keep_busy(b);
+    fill_slots(b);
 }
 
 static void on_state(kiln_batch *b, const kiln_msg_board_state *state) {
@@ -300,13 +301,13 @@ static void on_state(kiln_batch *b, const kiln_msg_board_state *state) {
                           KILN_STR_ARG(state->text)));
 }
 
-/* ---- In place of the tracker ---- */
+/* ---- The tracker's side ---- */
 
 void kiln_batch_dial(kiln_batch *b) { b->options.handler->opened(b->options.context); }
 
 void kiln_batch_take(kiln_batch *b, const kiln_message *message) {
     switch ((int)message->type) {
-    case KILN_MSG_BOARD_UP: keep_busy(b); break;
+    case KILN_MSG_BOARD_UP: fill_slots(b); break;
     case KILN_MSG_TRIAL_RESULT: on_result(b, &message->trial_result); break;
     case KILN_MSG_BOARD_STATE: on_state(b, &message->board_state); break;
     case KILN_MSG_PING: {
@@ -322,7 +323,7 @@ void kiln_batch_take(kiln_batch *b, const kiln_message *message) {
     }
 }
 
-static kiln_status bring(kiln_batch *b, const kiln_digest *digest) {
+static kiln_status copy_blob(kiln_batch *b, const kiln_digest *digest) {
     char name[KILN_DIGEST_TEXT], path[KILN_DIGEST_TEXT + 8] = "blobs/";
     kiln_mapping content = {0};
     kiln_digest found;
@@ -347,7 +348,7 @@ static kiln_status bring(kiln_batch *b, const kiln_digest *digest) {
 }
 
 void kiln_batch_fetch(kiln_batch *b, const kiln_digest *digest) {
-    kiln_status st = bring(b, digest);
+    kiln_status st = copy_blob(b, digest);
     b->options.handler->fetched(b->options.context, digest, st ? kiln_status_text(st) : NULL);
     if (st) end(b, st);
 }
@@ -356,7 +357,7 @@ kiln_status kiln_batch_end(kiln_batch *b) {
     kiln_status st = b->failure;
     b->failure = NULL;
     if (!st && b->done_count < b->plan.count)
-        st = KILN_ERROR(CANCELLED, "the same command goes on with the rest");
+        st = KILN_ERROR(CANCELLED, "run the same command again to measure the rest");
     kiln_log(KILN_LOG_INFO, "%u of %u trials are in %s/results.jsonl", b->done_count, b->plan.count,
              b->folder);
     return kiln_status_note(st, "%u of %u trials are measured", b->done_count, b->plan.count);

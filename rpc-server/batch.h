@@ -1,11 +1,10 @@
-/* In place of the tracker: gives a server the trials of a folder (rpc-server/batch_plan.h) as if
- * they came under a lease, brings their blobs from there, and writes each result to the folder. The
- * server decides, contains, checks and times as it does for a tracker. One thread, that of the
- * loop.
+/* Replaces the tracker: gives a server the trials of a folder (rpc-server/batch_plan.h) as if they
+ * came under a lease, reads their blobs from the folder, and writes each result to it. The server
+ * decides, contains, checks and times as it does for a tracker. Runs on the loop's thread.
  *
- * A result is on the disk before the server forgets it, so that a run that ends anyhow is gone on
- * with by the next. As a tuner does, it has a trial repeated that came to nothing through no fault
- * of its candidate, or whose samples were disturbed, KILN_BATCH_ATTEMPTS_MAX times in all. */
+ * A result is on the disk before the server forgets it, so that a later run can continue an
+ * interrupted one. Like a tuner, the batch repeats a trial that failed through no fault of its
+ * candidate or whose samples were disturbed, up to KILN_BATCH_ATTEMPTS_MAX attempts in all. */
 #ifndef KILN_RPC_SERVER_BATCH_H
 #define KILN_RPC_SERVER_BATCH_H
 
@@ -13,9 +12,11 @@
 #include "rpc-server/board_connection.h"
 
 #define KILN_BATCH_ATTEMPTS_MAX 3u
-#define KILN_BATCH_DEPTH 3u /* trials given to one slot at a time: blobs are brought meanwhile */
-#define KILN_BATCH_SICK_NS \
-    UINT64_C(60000000000) /* a board that has not been fit for so long ends the run */
+#define KILN_BATCH_DEPTH \
+    3u /* trials given to a slot at a time, so that the next blobs are fetched early */
+#define KILN_BATCH_SICK_NS                                                \
+    UINT64_C(60000000000) /* a board that is sick for longer ends the run \
+                           */
 
 typedef struct kiln_batch kiln_batch;
 
@@ -24,27 +25,27 @@ typedef struct kiln_batch_options {
     const char *node;
     kiln_blob_store *store;
     const kiln_board_connection_handler
-        *handler;                 /* as of a tracker's line; `closed` is not called */
-    void (*ended)(void *context); /* nothing is left to do, or nothing can be done */
+        *handler;                 /* gets what a tracker would send; `closed` is not called */
+    void (*ended)(void *context); /* all is measured, or the run cannot continue */
     void *context;
 } kiln_batch_options;
 
-/* Reads the folder and opens its results, with the rights that this process has then; later ones
- * need none. NOT_FOUND, PERMISSION_DENIED; FAILED_PRECONDITION: another server measures it; errors
- * of kiln_batch_plan_read and _resume. */
+/* Reads the folder and opens its results. Later calls need no rights to the folder. NOT_FOUND,
+ * PERMISSION_DENIED; FAILED_PRECONDITION: another server measures it; errors of
+ * kiln_batch_plan_read and _resume. */
 KILN_MUST_USE kiln_status kiln_batch_open(const char *folder, kiln_batch **out_batch);
 /* NULL is fine. */
 void kiln_batch_close(kiln_batch *batch);
 
-/* Once it is known what the board is. FAILED_PRECONDITION: it does not serve the folder's target;
- * the note says why. */
+/* Called once the board is described. FAILED_PRECONDITION: the board does not serve the folder's
+ * target; the note says why. */
 KILN_MUST_USE kiln_status kiln_batch_begin(kiln_batch *batch, const kiln_batch_options *options);
 /* Actions of the server (rpc-server/server.h). */
 void kiln_batch_dial(kiln_batch *batch);
 void kiln_batch_take(kiln_batch *batch, const kiln_message *message);
 void kiln_batch_fetch(kiln_batch *batch, const kiln_digest *digest);
-/* How it went: NULL: all is measured; CANCELLED: there is more to measure; errors of the disk;
- * UNAVAILABLE: the board is not fit; DATA_LOSS: the folder is damaged. */
+/* Returns how the run ended. NULL: all trials are measured; CANCELLED: some are left; errors of the
+ * disk; UNAVAILABLE: the board is sick; DATA_LOSS: the folder is damaged. */
 KILN_MUST_USE kiln_status kiln_batch_end(kiln_batch *batch);
 
 #endif

@@ -18,7 +18,7 @@ static kiln_status check_trial(const kiln_msg_trial *trial, uint32_t number) {
         return DAMAGED("trials: trial %u has no artefact or no reference", number);
     for (size_t i = 0; i < trial->trial.size; i++)
         if (!strchr("0123456789abcdef", trial->trial.data[i]) || !trial->trial.data[i])
-            return DAMAGED("trials: the identity of trial %u is no hexadecimal number", number);
+            return DAMAGED("trials: the identity of trial %u is not a hexadecimal number", number);
     return trial->trial.size ? NULL : DAMAGED("trials: trial %u has no identity", number);
 }
 
@@ -30,7 +30,7 @@ static kiln_status add_trial(const kiln_message *message, kiln_batch_plan *plan,
     kiln_status st = check_trial(&message->trial, number);
     if (st) return st;
     if (!kiln_map_put(&plan->by_id, message->trial.trial, number))
-        return DAMAGED("trials: trial %u is there twice", number);
+        return DAMAGED("trials: trial %u appears twice", number);
     plan->trial[plan->count++].trial = message->trial;
     return NULL;
 }
@@ -38,10 +38,10 @@ static kiln_status add_trial(const kiln_message *message, kiln_batch_plan *plan,
 static kiln_status begin_plan(const kiln_message *message, kiln_arena *arena, kiln_batch_plan *plan,
                               uint32_t *out_most) {
     if (message->type != KILN_MSG_LEASE_REQ)
-        return DAMAGED("trials: the first frame does not say for what they were built");
+        return DAMAGED("trials: the first frame does not name a target");
     if (message->lease_req.trials > KILN_BATCH_TRIALS_MAX)
-        return DAMAGED("trials: %u of them, at most %u are measured", message->lease_req.trials,
-                       KILN_BATCH_TRIALS_MAX);
+        return DAMAGED("trials: the file announces %u trials; at most %u are allowed",
+                       message->lease_req.trials, KILN_BATCH_TRIALS_MAX);
     plan->target = message->lease_req.target;
     plan->trial = KILN_ARENA_ARRAY(arena, kiln_batch_trial, message->lease_req.trials);
     *out_most = message->lease_req.trials;
@@ -59,7 +59,7 @@ static kiln_status read_trials(kiln_str bytes, kiln_arena *arena, kiln_batch_pla
         st = kiln_frame_read(&reader, &bytes, &frame, &ready);
         if (st || !ready) break;
         if (frame.flags || frame.type == KILN_MSG_DATA)
-            st = DAMAGED("trials: frame %u is no message", plan->count);
+            st = DAMAGED("trials: frame %u is not a message", plan->count);
         const kiln_str body = {kiln_arena_copy(arena, frame.body.data, frame.body.size),
                                frame.body.size};
         if (!st) st = kiln_message_decode(frame.type, 0, body, arena, &message);
@@ -68,7 +68,7 @@ static kiln_status read_trials(kiln_str bytes, kiln_arena *arena, kiln_batch_pla
         begun = true;
     }
     kiln_frame_reader_deinit(&reader);
-    if (st) return kiln_status_note(st, "behind trial %u", plan->count);
+    if (st) return kiln_status_note(st, "after trial %u", plan->count);
     if (!begun || !ready || plan->count != most || most == 0)
         return DAMAGED("trials: the file ends after %u of %u trials", plan->count, most);
     return NULL;
@@ -76,7 +76,7 @@ static kiln_status read_trials(kiln_str bytes, kiln_arena *arena, kiln_batch_pla
 
 /* ---- lines ---- */
 
-/* The next line, without its end; false: there is none that is whole. */
+/* Cuts the next line off, without its end; false: no whole line is left. */
 static bool cut_line(kiln_str *rest, kiln_str *out_line) {
     const char *end = rest->size ? memchr(rest->data, '\n', rest->size) : NULL;
     if (!end) return false;
@@ -87,8 +87,8 @@ static bool cut_line(kiln_str *rest, kiln_str *out_line) {
     return true;
 }
 
-/* As far as it can be told without reading JSON: what is copied into the results is an object on
- * one line, of characters that no terminal acts on. */
+/* Whether a line may be copied into the results: braces around printable ASCII, which no terminal
+ * interprets. The JSON itself is not parsed. */
 static bool is_object(kiln_str line) {
     if (line.size < 2 || line.size > KILN_BATCH_LINE_MAX || line.data[0] != '{' ||
         line.data[line.size - 1] != '}')
@@ -105,7 +105,7 @@ static bool cut_prefix(kiln_str *line, const char *prefix) {
     return true;
 }
 
-/* The identity of the trial of a line; empty: it is of none. */
+/* The identity of the trial that a line belongs to; empty: no trial's line. */
 static kiln_str trial_of_line(kiln_str line) {
     if (!cut_prefix(&line, KILN_BATCH_LINE_BEGINS)) return (kiln_str){0};
     const size_t end = kiln_str_find_char(line, '"');
@@ -133,7 +133,7 @@ static kiln_status read_rows(kiln_str rows, kiln_batch_plan *plan) {
     uint32_t count = 0;
     for (; cut_line(&rest, &line); count++)
         if (!is_object(line) || kiln_map_find(&plan->by_id, trial_of_line(line), &ignored))
-            return DAMAGED("rows.jsonl: line %u is no row, or that of a trial", count + 1);
+            return DAMAGED("rows.jsonl: line %u is not a row, or is the row of a trial", count + 1);
     if (rest.size) return DAMAGED("rows.jsonl: line %u does not end", count + 1);
     plan->rows = rows;
     return NULL;
@@ -163,7 +163,7 @@ kiln_status kiln_batch_plan_resume(const kiln_batch_plan *plan, kiln_str results
     uint64_t number = 0;
     memset(out_done, 0, plan->count * sizeof *out_done);
     if (common && memcmp(results.data, plan->rows.data, common) != 0)
-        return DAMAGED("results.jsonl: these results are not of this folder; move them away");
+        return DAMAGED("results.jsonl: these results belong to another folder; move them away");
     *out_size = 0;
     if (results.size < plan->rows.size) return NULL;
     rest = kiln_str_slice(results, common, results.size);
@@ -171,7 +171,7 @@ kiln_status kiln_batch_plan_resume(const kiln_batch_plan *plan, kiln_str results
         const kiln_str trial = trial_of_line(line);
         if (!trial.size) continue; /* the board's rows */
         if (!kiln_map_find(&plan->by_id, trial, &number))
-            return DAMAGED("results.jsonl: trial %.*s is not of this folder; move them away",
+            return DAMAGED("results.jsonl: trial %.*s is not in this folder; move the file away",
                            KILN_STR_ARG(kiln_str_slice(trial, 0, KILN_MESSAGES_TEXT)));
         out_done[number] = true;
     }

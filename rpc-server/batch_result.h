@@ -1,5 +1,5 @@
-/* What a board measured, as JSON lines that `kiln db import` takes: names are the columns of
- * db/rows.def, which no board is linked with. Pure. */
+/* Prints measurements of a board as JSON lines for `kiln db import`. The names are the columns of
+ * db/rows.def, which boards are not linked with. Pure. */
 #ifndef KILN_RPC_SERVER_BATCH_RESULT_H
 #define KILN_RPC_SERVER_BATCH_RESULT_H
 
@@ -11,13 +11,13 @@ typedef struct kiln_batch_board {
     kiln_str node, key, target, device, firmware, fences;
 } kiln_batch_board;
 
-/* The state of the board, by which its fingerprint is known: what the tuner keeps of it. */
+/* Hashes the state of the board, as the tuner does. */
 void kiln_batch_fingerprint(const kiln_batch_board *board, const kiln_msg_env *env,
                             char out_id[KILN_HASH128_TEXT]);
-/* Two lines: rows of the device and of its fingerprint. */
+/* Prints two lines: the device's row and its fingerprint's. */
 void kiln_batch_print_board(const kiln_batch_board *board, const kiln_msg_env *env,
                             kiln_strbuf *out);
-/* The line of a trial: `record` (kiln_batch_trial) and what was measured. */
+/* Prints the line of a trial: `record` (kiln_batch_trial) and the measurements. */
 void kiln_batch_print_result(kiln_str record, const kiln_batch_board *board,
                              const kiln_msg_trial_result *result, int64_t now_wall_ns,
                              kiln_strbuf *out);

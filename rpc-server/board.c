@@ -11,8 +11,8 @@
 #include "base/vec.h"
 #include "rpc-server/discover.h"
 
-#define OWN_LABELS 2 /* peak_gflops, builds */
-#define PACE_FACTS 2 /* that the shell adds */
+#define OWN_LABELS 2      /* peak_gflops, builds */
+#define REFERENCE_FACTS 2 /* which the shell adds */
 
 typedef KILN_VEC(kiln_msg_label) label_list;
 
@@ -43,7 +43,7 @@ static kiln_str executor_names(const kiln_executor *only, kiln_arena *arena) {
     const char *names = "";
     for (uint32_t i = 0; i < kiln_executor_count(); i++) {
         const kiln_executor *executor = kiln_executor_at(i);
-        /* Devices with drivers have servers of their own. */
+        /* Devices with drivers are offered by servers of their own (--executor). */
         if (!kiln_executor_is_of_kind(executor) ||
             (executor->driver && executor->driver->folder_bytes))
             continue;
@@ -52,8 +52,8 @@ static kiln_str executor_names(const kiln_executor *only, kiln_arena *arena) {
     return kiln_str_from(names);
 }
 
-/* What the machine is. Files of one that emulates another say nothing of the board, whose times
- * must never be taken for those of a real one. */
+/* Describes the machine. Under an emulator the files in /proc describe the host, not the board, and
+ * its times must never pass for those of a real board. */
 static void describe_machine(const kiln_board_options *options, const struct utsname *system,
                              kiln_arena *arena, kiln_msg_board_up *board) {
     kiln_machine machine = {0};
@@ -68,8 +68,8 @@ static void describe_machine(const kiln_board_options *options, const struct uts
     if (machine.memory_bytes) board->memory_bytes = machine.memory_bytes;
 }
 
-/* This machine's target with all cores that may be used as threads: what a kernel for fewer fits
- * into. */
+/* This machine's target, with as many threads as usable cores, because it serves kernels with fewer
+ * threads, too. */
 static kiln_status native_target(bool emulated, kiln_arena *arena, kiln_str *out_target) {
     kiln_target target;
     kiln_status st = kiln_target_native(arena, &target);
@@ -77,8 +77,8 @@ static kiln_status native_target(bool emulated, kiln_arena *arena, kiln_str *out
     target.emulated = emulated;
     uint32_t core[KILN_EXECUTOR_CORES_MAX];
     target.threads = kiln_board_cores(core, KILN_EXECUTOR_CORES_MAX);
-    /* The tracker shares cores out between slots by this number: those that we may not use are
-     * none. */
+    /* The tracker divides this number among slots, so cores that this process may not use do not
+     * count. */
     target.cores = KILN_MIN(target.cores, target.threads);
     kiln_strbuf text = {0};
     kiln_target_print(&target, &text);
@@ -92,13 +92,13 @@ static void add_fact(kiln_arena *arena, kiln_msg_board_up *board, const char *na
                      kiln_str value) {
     kiln_msg_label *fact = KILN_ARENA_ARRAY(arena, kiln_msg_label, KILN_MESSAGES_FACTS);
     value = kiln_str_slice(value, 0, KILN_MESSAGES_KEY);
-    if (value.size == 0 || board->facts.count + PACE_FACTS >= KILN_MESSAGES_FACTS) return;
+    if (value.size == 0 || board->facts.count + REFERENCE_FACTS >= KILN_MESSAGES_FACTS) return;
     memcpy(fact, board->facts.item, board->facts.count * sizeof *fact);
     fact[board->facts.count++] = (kiln_msg_label){kiln_str_from(name), value};
     board->facts.item = fact;
 }
 
-/* `system`: what runs the driver. Times are those of both. */
+/* `system`: the operating system. Times depend on it and on the driver. */
 static kiln_msg_board_target offer(const kiln_found_device *device, uint32_t slots, kiln_str system,
                                    kiln_arena *arena) {
     const char *firmware =
@@ -110,15 +110,15 @@ static kiln_msg_board_target offer(const kiln_found_device *device, uint32_t slo
         .firmware = kiln_str_slice(kiln_str_from(firmware), 0, KILN_MESSAGES_KEY)};
 }
 
-/* The first device stands where the processor stands on other boards; its facts join those of the
- * machine. */
+/* The first device takes the processor's place in BOARD_UP, and its facts are added to the
+ * machine's. */
 static kiln_status describe_devices(const kiln_board_options *options, kiln_arena *arena,
                                     kiln_msg_board_up *board) {
     const kiln_found_device *first = &options->device[0];
     if (options->also_count > 0)
         return KILN_ERROR(INVALID_ARGUMENT,
-                          "--also belongs to a server that offers the processor; "
-                          "this one offers devices of --executor %s alone",
+                          "--also needs a server that offers the processor; this one offers only "
+                          "devices of --executor %s",
                           options->executor->name);
     if (options->device_count > KILN_MESSAGES_TARGETS + 1)
         return KILN_ERROR(INVALID_ARGUMENT, "a board offers at most %d devices",
@@ -141,7 +141,7 @@ static kiln_status describe_devices(const kiln_board_options *options, kiln_aren
     return NULL;
 }
 
-/* Another device of the machine, with one slot. */
+/* Describes a further target of this machine, with one slot. */
 static kiln_status describe_also(const char *text, const kiln_target *own, kiln_arena *arena,
                                  kiln_msg_board_target *out) {
     kiln_target target;
@@ -149,7 +149,8 @@ static kiln_status describe_also(const char *text, const kiln_target *own, kiln_
     kiln_status st = kiln_target_parse(kiln_str_from(text), arena, &target);
     if (st) return st;
     if (target.kind == own->kind)
-        return KILN_ERROR(INVALID_ARGUMENT, "%s: this machine's own target is of that kind", text);
+        return KILN_ERROR(INVALID_ARGUMENT, "%s: the server already offers a target of that kind",
+                          text);
     const kiln_executor *executor = kiln_executor_for(kiln_payload_of(target.kind));
     if (executor && !kiln_target_is_software(&target))
         return KILN_ERROR(INVALID_ARGUMENT,
@@ -241,7 +242,7 @@ kiln_status kiln_board_enter_cluster(const char *name, kiln_arena *arena) {
         kiln_strbuf there = {0};
         kiln_machine_print_clusters(&machine, &there);
         kiln_status st =
-            KILN_ERROR(INVALID_ARGUMENT, "there is no cluster %s; this machine has %s, big, little",
+            KILN_ERROR(INVALID_ARGUMENT, "no cluster is named %s; this machine has %s, big, little",
                        name, there.data ? there.data : "no");
         kiln_strbuf_deinit(&there);
         return st;
@@ -250,8 +251,8 @@ kiln_status kiln_board_enter_cluster(const char *name, kiln_arena *arena) {
     CPU_ZERO(&set);
     for (uint32_t i = 0; i < cluster->core_count; i++) CPU_SET(cluster->core[i], &set);
     if (sched_setaffinity(0, sizeof set, &set) != 0)
-        return KILN_ERROR(PERMISSION_DENIED, "the cores of cluster %s may not be used: %s", name,
-                          strerror(errno));
+        return KILN_ERROR(PERMISSION_DENIED, "this process may not use the cores of cluster %s: %s",
+                          name, strerror(errno));
     return NULL;
 }
 

@@ -8,10 +8,10 @@ kiln_board_builder *kiln_board_builder_create(const kiln_board_builder_options *
     return NULL;
 }
 
-void kiln_board_builder_destroy(kiln_board_builder *shop) { (void)shop; }
+void kiln_board_builder_destroy(kiln_board_builder *builder) { (void)builder; }
 
-void kiln_board_builder_build(kiln_board_builder *shop, const kiln_server_action *action) {
-    (void)shop, (void)action;
+void kiln_board_builder_build(kiln_board_builder *builder, const kiln_server_action *action) {
+    (void)builder, (void)action;
 }
 
 bool kiln_board_builder_is_asked(int argc, char **argv) {

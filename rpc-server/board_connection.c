@@ -12,8 +12,8 @@ struct kiln_board_connection {
     kiln_board_connection_options options;
     kiln_conn *conn;
     bool open;
-    uint32_t said;     /* why there is no connection, as far as the log knows */
-    kiln_blobs *blobs; /* of conn; NULL while it is not open */
+    uint32_t logged_code; /* code of the last failure that was logged */
+    kiln_blobs *blobs;    /* of conn; NULL while it is not open */
 };
 
 kiln_board_connection *kiln_board_connection_create(const kiln_board_connection_options *options) {
@@ -33,7 +33,7 @@ static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hell
     kiln_board_connection *connection = context;
     if (conn != connection->conn) return;
     connection->open = true;
-    connection->said = 0;
+    connection->logged_code = 0;
     connection->blobs = kiln_blobs_attach(conn, connection->options.store);
     kiln_log(KILN_LOG_INFO, "connected to the tracker as %s", connection->options.name);
     connection->options.handler->opened(connection->options.context);
@@ -47,8 +47,8 @@ static void on_message(void *context, kiln_conn *conn, const kiln_message *messa
         connection->options.handler->message(connection->options.context, message);
 }
 
-/* Whoever hung up knows, and may be gone. */
-static void forget(kiln_board_connection *connection) {
+/* After this a late callback of the connection is ignored. */
+static void drop(kiln_board_connection *connection) {
     connection->conn = NULL;
     connection->blobs = NULL;
     connection->open = false;
@@ -57,9 +57,9 @@ static void forget(kiln_board_connection *connection) {
 static void on_closed(void *context, kiln_conn *conn, kiln_status why) {
     kiln_board_connection *connection = context;
     if (conn != connection->conn) return;
-    kiln_log(kiln_log_level_of(&connection->said, kiln_status_code(why)), "no tracker: %s",
+    kiln_log(kiln_log_level_of(&connection->logged_code, kiln_status_code(why)), "no tracker: %s",
              kiln_status_text(why));
-    forget(connection);
+    drop(connection);
     connection->options.handler->closed(connection->options.context);
 }
 
@@ -73,7 +73,7 @@ kiln_status kiln_board_connection_prepare(kiln_helper *helper, const kiln_addres
     return kiln_helper_connect(helper, index, out_socket_fd);
 }
 
-/* The key file is the helper's to read and to write. */
+/* Only the helper can read and write the key file. */
 static kiln_status take_key(void *context, const kiln_key *next) {
     kiln_board_connection *connection = context;
     return kiln_helper_take_key(connection->options.helper, next);
@@ -88,7 +88,7 @@ void kiln_board_connection_dial(kiln_board_connection *connection) {
     kiln_status st = kiln_board_connection_prepare(own->helper, &own->tracker, address,
                                                    &credentials, &socket_fd);
     if (st) kiln_log(KILN_LOG_DEBUG, "no credentials: %s", kiln_status_text(st));
-    kiln_status_free(st); /* the tracker, or dialling, refuses then, and says so */
+    kiln_status_free(st); /* dialling or the tracker then fails with a message */
     const kiln_dial_options options = {
         .address = *address,
         .role = KILN_PEER_BOARD,
@@ -107,7 +107,7 @@ void kiln_board_connection_dial(kiln_board_connection *connection) {
 
 void kiln_board_connection_hang_up(kiln_board_connection *connection) {
     kiln_conn *conn = connection->conn;
-    forget(connection);
+    drop(connection);
     if (conn) kiln_conn_close(conn, NULL);
 }
 
@@ -117,7 +117,7 @@ bool kiln_board_connection_is_open(const kiln_board_connection *connection) {
 
 /* ---- Messages ---- */
 
-/* What a trial does is told to the tracker, and so to the trace. */
+/* Phases and results of trials go to the trace, too. */
 static void trace_trial(const kiln_message *message) {
     if (message->type == KILN_MSG_TRIAL_EVENT) {
         const kiln_log_field field = {
@@ -137,7 +137,7 @@ void kiln_board_connection_send(kiln_board_connection *connection, const kiln_me
     if (!connection->open) return;
     const bool is_result = message->type == KILN_MSG_TRIAL_RESULT;
     kiln_message pong;
-    if (message->type == KILN_MSG_PONG) { /* what the clock shows when it leaves */
+    if (message->type == KILN_MSG_PONG) { /* the wall clock at the time of sending */
         pong = *message;
         pong.pong.wall_ns = kiln_clock_wall_ns();
         message = &pong;
@@ -167,8 +167,8 @@ void kiln_board_connection_fetch(kiln_board_connection *connection, const kiln_d
                    KILN_ERROR(UNAVAILABLE, "there is no connection to the tracker"));
 }
 
-void kiln_board_connection_give(kiln_board_connection *connection, const kiln_digest *digest,
-                                kiln_blobs_done done, void *context) {
+void kiln_board_connection_upload(kiln_board_connection *connection, const kiln_digest *digest,
+                                  kiln_blobs_done done, void *context) {
     if (connection->blobs)
         kiln_blobs_upload(connection->blobs, digest, done, context);
     else

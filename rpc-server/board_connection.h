@@ -1,6 +1,6 @@
-/* The board's line to its tracker: one connection at a time, and the blobs that come over it.
- * Credentials are read at each dial: the first tracker of a user makes the token, and keys are
- * replaced. Belongs to the loop's thread. */
+/* The board's connection to its tracker, and the blobs that it carries. Credentials are read at
+ * each dial, because a user's first tracker makes the token and keys are replaced. Belongs to the
+ * loop's thread. */
 #ifndef KILN_RPC_SERVER_BOARD_CONNECTION_H
 #define KILN_RPC_SERVER_BOARD_CONNECTION_H
 
@@ -11,11 +11,12 @@
 
 typedef struct kiln_board_connection kiln_board_connection;
 
-/* All required; what they are given lasts until they return. */
+/* All required. Pointers given to them are valid until they return. */
 typedef struct kiln_board_connection_handler {
     void (*opened)(void *context);
     void (*message)(void *context, const kiln_message *message);
-    /* It closed, or could not be made; never after kiln_board_connection_hang_up. */
+    /* The connection closed or could not be made. Not called after kiln_board_connection_hang_up.
+     */
     void (*closed)(void *context);
     /* `failure`: NULL when the blob is in the store. */
     void (*fetched)(void *context, const kiln_digest *digest, const char *failure);
@@ -24,15 +25,15 @@ typedef struct kiln_board_connection_handler {
 typedef struct kiln_board_connection_options {
     kiln_loop *loop;
     kiln_addresses tracker;
-    kiln_helper *helper;            /* which knows the same addresses, and what to show there */
-    const char *node, *boot, *name; /* who we are, and for people */
+    kiln_helper *helper;            /* knows the same addresses and their credentials */
+    const char *node, *boot, *name; /* identities, and the name for messages */
     kiln_blob_store *store;
     const kiln_board_connection_handler *handler;
     void *context;
 } kiln_board_connection_options;
 
-/* What it takes to dial address `index` of those that the helper was told: what to show there, and
- * for a Unix socket a connection (0: none). Without credentials dialling says why not. */
+/* Asks the helper for what dialling one of its addresses needs: credentials for TCP, a connected
+ * socket for a Unix path (0: none). */
 KILN_MUST_USE kiln_status kiln_board_connection_prepare(kiln_helper *helper,
                                                         const kiln_addresses *addresses,
                                                         const kiln_address *address,
@@ -40,21 +41,21 @@ KILN_MUST_USE kiln_status kiln_board_connection_prepare(kiln_helper *helper,
                                                         int *out_socket_fd);
 /* What `options` points to must outlive it. Does not dial. */
 kiln_board_connection *kiln_board_connection_create(const kiln_board_connection_options *options);
-/* After it was hung up and the loop destroyed: a connection that closes still calls back. NULL is
- * fine. */
+/* Call it after hanging up and destroying the loop, because a closing connection still calls back.
+ * NULL is fine. */
 void kiln_board_connection_destroy(kiln_board_connection *connection);
 
-/* Nothing happens while a connection is there or being made. */
+/* Does nothing while a connection is open or being made. */
 void kiln_board_connection_dial(kiln_board_connection *connection);
 void kiln_board_connection_hang_up(kiln_board_connection *connection);
 bool kiln_board_connection_is_open(const kiln_board_connection *connection);
-/* Also notes in the trace what a trial does. Without a connection that is all. */
+/* Also writes phases and results of trials to the trace. Without a connection nothing is sent. */
 void kiln_board_connection_send(kiln_board_connection *connection, const kiln_message *message);
-/* `fetched` follows, perhaps at once. */
+/* `fetched` follows, perhaps before this returns. */
 void kiln_board_connection_fetch(kiln_board_connection *connection, const kiln_digest *digest);
-/* Has the tracker get a blob of the store; `done` follows, perhaps at once, with an owned status.
- * UNAVAILABLE: there is no connection, or it was lost meanwhile. */
-void kiln_board_connection_give(kiln_board_connection *connection, const kiln_digest *digest,
-                                kiln_blobs_done done, void *context);
+/* Uploads a blob of the store to the tracker. `done` follows, perhaps before this returns, and owns
+ * its status. UNAVAILABLE: there is no connection, or it closed meanwhile. */
+void kiln_board_connection_upload(kiln_board_connection *connection, const kiln_digest *digest,
+                                  kiln_blobs_done done, void *context);
 
 #endif

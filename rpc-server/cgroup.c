@@ -13,14 +13,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/macros.h"
 #include "base/str.h"
 #include "rpc-server/sandbox.h"
 
-/* Names: the server's group, in it those of its children, and where the server itself may be. */
+/* Names of the server's group, of its children's groups in it, and of the one that the server may
+ * move into. */
 #define PREFIX "kiln-"
 #define CHILD "child-"
-#define ASIDE "server"
+#define SERVER "server"
 #define TEXT_BYTES 4096u
 #define CLAIMS 8
 
@@ -36,7 +38,7 @@ static bool write_text(const char *folder, const char *name, const char *text) {
     if (!join_path(path, folder, name)) return false;
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     bool written = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-    if (fd >= 0) close(fd);
+    kiln_fd_close(&fd);
     return written;
 }
 
@@ -46,11 +48,11 @@ static bool write_number(const char *folder, const char *name, uint64_t number) 
     return write_text(folder, name, text);
 }
 
-/* Its beginning; empty where it cannot be read. */
+/* Reads the file's first TEXT_BYTES; empty if it cannot be read. */
 static kiln_str read_text(const char *path, char text[TEXT_BYTES]) {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t size = fd >= 0 ? read(fd, text, TEXT_BYTES) : 0;
-    if (fd >= 0) close(fd);
+    kiln_fd_close(&fd);
     return (kiln_str){text, size > 0 ? (size_t)size : 0};
 }
 
@@ -63,9 +65,9 @@ static bool has_word(const char *folder, const char *name, const char *word) {
     return false;
 }
 
-/* ---- Where we are ---- */
+/* ---- This process' group ---- */
 
-/* This process' group as /proc tells it: "0::/path". */
+/* Reads the path of this process' group from /proc: "0::/path". */
 static bool own_path(const char *root, char out[KILN_CGROUP_PATH_BYTES]) {
     char path[KILN_CGROUP_PATH_BYTES], text[TEXT_BYTES];
     if (!join_path(path, root, "proc/self/cgroup")) return false;
@@ -97,7 +99,8 @@ bool kiln_cgroup_find(const char *root, char out_folder[KILN_CGROUP_PATH_BYTES])
     while (mounts && !found && fgets(line, sizeof line, mounts)) {
         if (!is_hierarchy(kiln_str_trim(kiln_str_from(line)), &from, &point)) continue;
         size_t skip = kiln_str_is(from, "/") ? 0 : from.size;
-        if (skip > 0 && strncmp(own, from.data, skip) != 0) continue; /* another part of it */
+        if (skip > 0 && strncmp(own, from.data, skip) != 0)
+            continue; /* this mount shows another part */
         int size = snprintf(out_folder, KILN_CGROUP_PATH_BYTES, "%s%.*s%s", root,
                             KILN_STR_ARG(point), strcmp(own, "/") == 0 ? "" : own + skip);
         found = size > 0 && (uint32_t)size < KILN_CGROUP_PATH_BYTES;
@@ -110,7 +113,7 @@ bool kiln_cgroup_find(const char *root, char out_folder[KILN_CGROUP_PATH_BYTES])
 
 static void remove_group(const char *folder) {
     write_text(folder, "cgroup.kill", "1");
-    rmdir(folder); /* one that is not empty yet goes when the next server starts */
+    rmdir(folder); /* fails if not empty yet; the next server removes it */
 }
 
 void kiln_cgroup_bind(const kiln_cgroup *group, uint64_t memory_max) {
@@ -160,7 +163,7 @@ void kiln_cgroup_destroy(kiln_cgroup *group) {
 
 bool kiln_cgroup_enter(const char *folder) { return write_text(folder, "cgroup.procs", "0"); }
 
-/* ---- Whether a bound is one here ---- */
+/* ---- Trying bounds ---- */
 
 #define PROBE_MEMORY ((uint64_t)4 << 20)
 
@@ -169,14 +172,7 @@ static bool is_inside(void) {
     return own_path("", own) && strstr(own, "/" PREFIX) && strstr(own, "/" CHILD);
 }
 
-static bool cannot_fork(void) {
-    pid_t child = fork();
-    if (child == 0) _exit(0);
-    if (child > 0) waitpid(child, NULL, 0);
-    return child < 0;
-}
-
-/* Ends here where the bound holds. */
+/* The system kills this process if the bound holds. */
 static bool cannot_touch(void) {
     const size_t size = (size_t)(8 * PROBE_MEMORY);
     char *data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -185,26 +181,26 @@ static bool cannot_touch(void) {
     return false;
 }
 
-static bool cannot_roam(void) {
+static bool cannot_change_core(void) {
     cpu_set_t set;
     memset(&set, 0xff, sizeof set);
     sched_setaffinity(0, sizeof set, &set);
     return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) == 1;
 }
 
-/* The first row is what the others need. */
+/* The other rows need the first one. */
 static const struct {
     kiln_fence fence;
     const char *file, *value; /* NULL: no bound */
-    bool (*holds)(void);      /* in a process of the group */
+    bool (*holds)(void);      /* called in a process of the group */
 } probe_table[] = {
     {KILN_FENCE_GROUP, NULL, NULL, is_inside},
-    {KILN_FENCE_GROUP_PIDS, "pids.max", "1", cannot_fork},
+    {KILN_FENCE_GROUP_PIDS, "pids.max", "1", kiln_sandbox_cannot_fork},
     {KILN_FENCE_GROUP_MEMORY, "memory.max", "4194304", cannot_touch},
-    {KILN_FENCE_GROUP_CORES, "cpuset.cpus", NULL, cannot_roam},
+    {KILN_FENCE_GROUP_CORES, "cpuset.cpus", NULL, cannot_change_core},
 };
 
-/* Some core that we may use, as text. */
+/* Prints the first core that this process may use. */
 static void some_core(char out[16]) {
     cpu_set_t set;
     int core = 0;
@@ -213,7 +209,8 @@ static void some_core(char out[16]) {
     snprintf(out, 16, "%d", core);
 }
 
-/* Runs a row in a process of its own, which waits to be killed with its group when it holds. */
+/* Tries a row in a child process. If the bound holds, the child waits until it is killed with its
+ * group. */
 static bool probe(kiln_cgroups *groups, uint32_t row) {
     kiln_cgroup group;
     char core[16];
@@ -255,39 +252,39 @@ static void try_fences(kiln_cgroups *groups) {
 
 /* ---- The server's own group ---- */
 
-/* Removes the groups of children in `folder`, and it, unless a server is in it. */
+/* Removes a server's group and those of its children in it. Fails if a server is in it. */
 static void remove_all(const char *folder) {
     char path[KILN_CGROUP_PATH_BYTES];
     DIR *inner = opendir(folder);
     for (struct dirent *entry; inner && (entry = readdir(inner));) {
         if (!join_path(path, folder, entry->d_name)) continue;
         if (strncmp(entry->d_name, CHILD, strlen(CHILD)) == 0) remove_group(path);
-        if (strcmp(entry->d_name, ASIDE) == 0) rmdir(path);
+        if (strcmp(entry->d_name, SERVER) == 0) rmdir(path);
     }
     if (inner) closedir(inner);
     rmdir(folder);
 }
 
-/* The same where nobody holds the lock: its server is gone. */
-static void sweep(const char *folder) {
+/* Removes a group that nobody has locked, so its server has ended. */
+static void remove_if_abandoned(const char *folder) {
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return;
     if (flock(fd, LOCK_EX | LOCK_NB) == 0) remove_all(folder);
     close(fd);
 }
 
-static void sweep_all(const char *parent) {
+static void remove_abandoned_groups(const char *parent) {
     char path[KILN_CGROUP_PATH_BYTES];
     DIR *folder = opendir(parent);
     for (struct dirent *entry; folder && (entry = readdir(folder));)
         if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)) == 0 &&
             join_path(path, parent, entry->d_name))
-            sweep(path);
+            remove_if_abandoned(path);
     if (folder) closedir(folder);
 }
 
-/* Hands a bound of the parent on to groups in `folder`, from where it goes to the children's. */
-static bool hand_on(const char *folder, const char *controller) {
+/* Passes a controller on to the groups in `folder`. */
+static bool pass_on(const char *folder, const char *controller) {
     char text[32];
     snprintf(text, sizeof text, "+%s", controller);
     return has_word(folder, "cgroup.subtree_control", controller) ||
@@ -299,29 +296,29 @@ static bool move_to(const char *folder, pid_t also) {
            kiln_cgroup_enter(folder);
 }
 
-/* A group that hands bounds on has no processes of its own, unless it is the machine's: then we
- * move aside, or, where others are in it too, back. */
-static void hand_on_all(const kiln_cgroups *groups, const char *parent, pid_t also) {
+/* A group that passes controllers on must have no processes, unless it is the root. So this process
+ * moves into a group of its own, and back if others are in the parent, too. */
+static void pass_controllers_on(const kiln_cgroups *groups, const char *parent, pid_t also) {
     static const char *const controllers[] = {"memory", "pids", "cpuset"};
-    char aside[KILN_CGROUP_PATH_BYTES];
+    char own[KILN_CGROUP_PATH_BYTES];
     bool moved = false;
     for (size_t i = 0; i < KILN_ARRAY_COUNT(controllers); i++) {
         if (!has_word(parent, "cgroup.controllers", controllers[i])) continue;
-        bool handed = hand_on(parent, controllers[i]);
-        if (!handed && errno == EBUSY && !moved && join_path(aside, groups->folder, ASIDE) &&
-            mkdir(aside, 0755) == 0) {
-            moved = move_to(aside, also);
-            handed = moved && hand_on(parent, controllers[i]);
-            if (moved && !handed) move_to(parent, also);
-            if (!handed) rmdir(aside);
-            if (!handed) return;
+        bool passed = pass_on(parent, controllers[i]);
+        if (!passed && errno == EBUSY && !moved && join_path(own, groups->folder, SERVER) &&
+            mkdir(own, 0755) == 0) {
+            moved = move_to(own, also);
+            passed = moved && pass_on(parent, controllers[i]);
+            if (moved && !passed) move_to(parent, also);
+            if (!passed) rmdir(own);
+            if (!passed) return;
         }
-        if (handed) hand_on(groups->folder, controllers[i]);
+        if (passed) pass_on(groups->folder, controllers[i]);
     }
 }
 
-/* Makes it and takes its lock. False also when another server took it for one whose server is gone,
- * between the one and the other. */
+/* Makes the server's group and locks it. Fails, too, if another server removes it before it is
+ * locked. */
 static bool claim(kiln_cgroups *groups) {
     struct stat status;
     mkdir(groups->folder, 0755);
@@ -329,8 +326,7 @@ static bool claim(kiln_cgroups *groups) {
     if (groups->lock_fd >= 0 && flock(groups->lock_fd, LOCK_EX | LOCK_NB) == 0 &&
         stat(groups->folder, &status) == 0)
         return true;
-    if (groups->lock_fd >= 0) close(groups->lock_fd);
-    groups->lock_fd = -1;
+    kiln_fd_close(&groups->lock_fd);
     return false;
 }
 
@@ -338,7 +334,7 @@ void kiln_cgroups_open(kiln_cgroups *groups, const char *parent, uint64_t memory
     char name[32];
     bool claimed = false;
     *groups = (kiln_cgroups){.lock_fd = -1, .memory_max = memory_max};
-    sweep_all(parent);
+    remove_abandoned_groups(parent);
     snprintf(name, sizeof name, PREFIX "%d", (int)getpid());
     if (!join_path(groups->folder, parent, name)) groups->folder[0] = '\0';
     for (int i = 0; groups->folder[0] && !claimed && i < CLAIMS; i++) claimed = claim(groups);
@@ -346,14 +342,13 @@ void kiln_cgroups_open(kiln_cgroups *groups, const char *parent, uint64_t memory
         groups->folder[0] = '\0';
         return;
     }
-    hand_on_all(groups, parent, also);
+    pass_controllers_on(groups, parent, also);
     try_fences(groups);
     if (!groups->fences) kiln_cgroups_close(groups);
 }
 
 void kiln_cgroups_close(kiln_cgroups *groups) {
-    if (groups->lock_fd >= 0) close(groups->lock_fd);
-    groups->lock_fd = -1;
+    kiln_fd_close(&groups->lock_fd);
     if (groups->folder[0]) remove_all(groups->folder);
     groups->folder[0] = '\0';
 }

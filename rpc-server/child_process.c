@@ -14,23 +14,18 @@
 #include "rpc-server/child_protocol.h"
 #include "rpc-server/sandbox.h"
 
-/* Others may enter a child's folder, and make nothing in it, but for its driver. */
+/* Other users may enter a child's folder. They create nothing in it, except a driver's child
+ * (kiln_sandbox_let_write). */
 #define FOLDER_MODE 0711
 
-static void close_fd(int *fd) {
-    if (*fd >= 0) close(*fd);
-    *fd = -1;
-}
-
-/* The next spare. */
 static kiln_status start_spare(kiln_child_pool *pool) {
     kiln_child_process *spare = &pool->spare;
-    kiln_status st = kiln_fail_at(KILN_FAIL_CAGE_CHILD);
+    kiln_status st = kiln_fail_at(KILN_FAIL_CHILD_START);
     if (!st) st = kiln_helper_start(pool->helper, NULL, &spare->socket, &spare->child);
     return st;
 }
 
-/* What holds for a child that opens a device of that driver. */
+/* Keeps only those fences that also hold for a child that opens a device of that driver. */
 static kiln_status try_driver(kiln_child_pool *pool, const kiln_driver *driver) {
     kiln_child_process process = KILN_CHILD_PROCESS_NONE;
     uint32_t fences = 0;
@@ -46,7 +41,7 @@ kiln_status kiln_child_pool_open(kiln_child_pool *pool, const kiln_driver *const
                                  uint32_t driver_count) {
     pool->spare = KILN_CHILD_PROCESS_NONE;
     pool->spare.helper = pool->helper;
-    /* Folders of children of a server that was killed. */
+    /* A killed server leaves folders of its children. */
     kiln_status st = kiln_file_is_folder(pool->folder)
                          ? kiln_helper_remove_folder(pool->helper, pool->folder)
                          : NULL;
@@ -58,14 +53,14 @@ kiln_status kiln_child_pool_open(kiln_child_pool *pool, const kiln_driver *const
     for (uint32_t i = 0; !st && i < driver_count; i++) st = try_driver(pool, driver[i]);
     pool->drivers_own_files = pool->fences & 1U << KILN_FENCE_FOLDER;
     const uint32_t own = 1U << KILN_FENCE_HELPER, of_helper = kiln_helper_fences(pool->helper);
-    /* Bounds of a group hold for who is in it. */
+    /* The limits of a control group hold only for children inside one. */
     pool->fences |= pool->fences & 1U << KILN_FENCE_GROUP ? of_helper : of_helper & own;
     return st ? kiln_status_note(st, "starting the first contained child") : NULL;
 }
 
 void kiln_child_pool_close(kiln_child_pool *pool) {
     kiln_child_process_release(&pool->spare);
-    if (pool->folder && kiln_file_is_folder(pool->folder)) /* The next start tries again. */
+    if (pool->folder && kiln_file_is_folder(pool->folder)) /* the next start tries again */
         kiln_status_free(kiln_helper_remove_folder(pool->helper, pool->folder));
 }
 
@@ -79,7 +74,6 @@ bool kiln_child_process_has_ended(const kiln_child_process *process) {
     return poll(&ended, 1, 0) > 0;
 }
 
-/* The waiting spare, or a new child. */
 static kiln_status take_child(kiln_child_pool *pool, kiln_child_process *process) {
     if (pool->spare.child.number && kiln_child_process_has_ended(&pool->spare))
         kiln_child_process_release(&pool->spare);
@@ -103,21 +97,22 @@ static kiln_status create_folder(kiln_child_process *process, const char *folder
     if (process->folder_fd < 0)
         return KILN_ERROR(RESOURCE_EXHAUSTED, "%s: %s", path, strerror(errno));
     (void)fchmod(process->folder_fd,
-                 FOLDER_MODE); /* whatever the umask: the child is another user */
+                 FOLDER_MODE); /* against the umask: the child is another user */
     if (driver) kiln_sandbox_let_write(process->folder_fd);
     return NULL;
 }
 
 kiln_status kiln_child_process_take(kiln_child_pool *pool, uint64_t run, const kiln_driver *driver,
-                                    kiln_child_process *out_ward) {
-    *out_ward = KILN_CHILD_PROCESS_NONE;
-    out_ward->helper = pool->helper;
-    kiln_status st = kiln_fail_at(KILN_FAIL_CAGE_FOLDER);
+                                    kiln_child_process *out_process) {
+    *out_process = KILN_CHILD_PROCESS_NONE;
+    out_process->helper = pool->helper;
+    kiln_status st = kiln_fail_at(KILN_FAIL_CHILD_FOLDER);
     if (!st && !(driver ? pool->drivers_own_files : pool->own_files))
-        st = create_folder(out_ward, pool->folder, run, driver);
+        st = create_folder(out_process, pool->folder, run, driver);
     if (st) return st;
-    return driver ? kiln_helper_start(pool->helper, driver, &out_ward->socket, &out_ward->child)
-                  : take_child(pool, out_ward);
+    return driver
+               ? kiln_helper_start(pool->helper, driver, &out_process->socket, &out_process->child)
+               : take_child(pool, out_process);
 }
 
 void kiln_child_process_keep_to(const kiln_child_process *process, const uint32_t *core,
@@ -150,9 +145,9 @@ bool kiln_child_process_is_gone(kiln_child_process *process) {
 void kiln_child_process_release(kiln_child_process *process) {
     if (process->child.number) kiln_helper_release(process->helper, process->child.number);
     process->child.number = 0;
-    close_fd(&process->child.pidfd);
-    close_fd(&process->socket);
-    close_fd(&process->folder_fd);
+    kiln_fd_close(&process->child.pidfd);
+    kiln_fd_close(&process->socket);
+    kiln_fd_close(&process->folder_fd);
     if (process->folder) /* the next start tries again */
         kiln_status_free(kiln_helper_remove_folder(process->helper, process->folder));
     kiln_free(process->folder);

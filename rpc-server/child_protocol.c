@@ -93,7 +93,7 @@ kiln_status kiln_child_ask_device(int socket, int folder_fd, uint32_t executor, 
                                   kiln_child_device *out_device) {
     const kiln_child_order order = {
         .magic = KILN_CHILD_MAGIC, .executor = executor, .device = index, .asks = 1};
-    const int fd[KILN_CHILD_ARTEFACT] = {[KILN_CHILD_OUTPUTS] = socket, /* not looked at */
+    const int fd[KILN_CHILD_ARTEFACT] = {[KILN_CHILD_OUTPUTS] = socket, /* unused */
                                          [KILN_CHILD_FOLDER] = folder_fd};
     kiln_child_note note;
     kiln_child_got got = KILN_CHILD_GOT_NOTE;
@@ -108,7 +108,7 @@ kiln_status kiln_child_ask_device(int socket, int folder_fd, uint32_t executor, 
     if (note.said == KILN_CHILD_REFUSED)
         return kiln_status_make((kiln_code)note.code, __FILE__, __LINE__, "%s", note.text);
     if (note.said != KILN_CHILD_DEVICE)
-        return KILN_ERROR(UNAVAILABLE, "the child that opened the device did not say what it is");
+        return KILN_ERROR(UNAVAILABLE, "the child that opened the device did not describe it");
     *out_device = note.device;
     return NULL;
 }

@@ -31,7 +31,7 @@ static void count_time(kiln_child_report *report, uint64_t now_ns) {
     report->since_ns = now_ns;
 }
 
-/* One after the other, from LOAD on, and to WARM when it was let. */
+/* Phases follow each other from LOAD on; WARM needs the permission to time. */
 static bool is_next_phase(const kiln_child_report *report, uint32_t phase) {
     if (phase == KILN_PHASE_WARM && !report->may_time) return false;
     return phase <= KILN_PHASE_CHECK &&
@@ -95,8 +95,8 @@ static const char *describe_death(const kiln_child_report *report, const kiln_ch
     return kiln_arena_printf(arena, "exit code %d in phase %s", end->code, phase);
 }
 
-/* What its last words mean. */
-static kiln_ending read_last_note(const kiln_child_note *note, kiln_arena *arena) {
+/* The outcome of a child that exited with code 0 after its last note. */
+static kiln_ending ending_of_last_note(const kiln_child_note *note, kiln_arena *arena) {
     static const struct {
         kiln_outcome outcome;
         kiln_blame blame;
@@ -126,9 +126,10 @@ static kiln_ending read_last_note(const kiln_child_note *note, kiln_arena *arena
 kiln_ending kiln_child_report_ending(const kiln_child_report *report, const kiln_child_exit *end,
                                      kiln_arena *arena) {
     const bool by_itself = end->signal == 0 && !report->broke_rules;
-    if (by_itself && report->is_told && end->code == 0) return read_last_note(&report->note, arena);
+    if (by_itself && report->is_told && end->code == 0)
+        return ending_of_last_note(&report->note, arena);
     const char *text = describe_death(report, end, arena);
-    /* No code of the candidate ran, and ours gave up: no memory, no sandbox. */
+    /* No code of the candidate ran, so ours failed: no memory, or no sandbox. */
     if (by_itself && report->phase <= KILN_PHASE_LOAD)
         return (kiln_ending){KILN_ENDED_DECIDED, KILN_OUTCOME_INFRA, KILN_BLAME_BOARD, text};
     return (kiln_ending){.how = KILN_ENDED_DIED, .text = text};

@@ -7,19 +7,18 @@
 #include "base/macros.h"
 #include "base/stats.h"
 
-/* ---- What is usual ---- */
+/* ---- The usual times ---- */
 
 #define READINGS_MAX (KILN_DRIFT_WINDOW * KILN_REFERENCE_KERNEL_STATE_COUNT)
 
-/* One part's readings, [count][KILN_REFERENCE_KERNEL_STATE_COUNT], and each over the median of its
- * round. */
+/* One part's readings, [round][state], and each divided by the median of its round. */
 typedef struct readings {
     double ns[READINGS_MAX], in_round[READINGS_MAX];
     uint32_t count; /* of all */
 } readings;
 
-static double part_of(const kiln_reference_kernel_times *pace, size_t part) {
-    return *(const double *)((const char *)pace + part);
+static double part_of(const kiln_reference_kernel_times *times, size_t part) {
+    return *(const double *)((const char *)times + part);
 }
 
 /* `part`: offset of its field in kiln_reference_kernel_times. */
@@ -94,16 +93,16 @@ void kiln_drift_take(kiln_drift *drift, const kiln_reference_kernel_round *round
         kiln_reference_kernel_norm_of(drift->round, KILN_MIN(drift->count, KILN_DRIFT_WINDOW));
 }
 
-/* ---- Against it ---- */
+/* ---- Comparing with them ---- */
 
 static double over(double now_ns, const kiln_part_norm *norm) {
     return norm->use == KILN_PART_USED ? now_ns / norm->usual_ns : 0;
 }
 
-kiln_drift_ratio kiln_drift_ratio_of(const kiln_reference_kernel_times *pace,
+kiln_drift_ratio kiln_drift_ratio_of(const kiln_reference_kernel_times *times,
                                      const kiln_reference_kernel_norm *norm) {
-    return (kiln_drift_ratio){over(pace->arithmetic_ns, &norm->arithmetic),
-                              over(pace->memory_ns, &norm->memory)};
+    return (kiln_drift_ratio){over(times->arithmetic_ns, &norm->arithmetic),
+                              over(times->memory_ns, &norm->memory)};
 }
 
 bool kiln_drift_is_slow(const kiln_drift_ratio *ratio, const kiln_reference_kernel_norm *norm) {

@@ -1,4 +1,4 @@
-/* What a step does to the outside: the actions that it leaves for the shell, in their order. */
+/* The actions of a step, which the shell carries out in order. */
 #include "rpc-server/state.h"
 
 kiln_server_action *kiln_server_act(kiln_server *s, kiln_server_action_kind kind) {

@@ -132,7 +132,7 @@ static bool device_round(void *device, kiln_reference_kernel_round *out_round) {
     return own->reference != NULL;
 }
 
-static kiln_reference_kernel_times device_pace(void *device) {
+static kiln_reference_kernel_times device_reference(void *device) {
     return kiln_device_reference_take(((opened *)device)->reference);
 }
 
@@ -541,7 +541,7 @@ const kiln_executor_vtable kiln_executor_device = {
     .close = device_close,
     .describe = device_describe,
     .round = device_round,
-    .pace = device_pace,
+    .reference = device_reference,
     .read = device_read,
     .error = device_error,
 };

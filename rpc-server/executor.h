@@ -77,7 +77,7 @@ typedef struct kiln_executor_vtable {
      * compiles it when it is the first, and a reading behind that. False: it cannot be had of this
      * device. Both are optional, together. */
     bool (*round)(void *device, kiln_reference_kernel_round *out_round);
-    kiln_reference_kernel_times (*pace)(void *device);
+    kiln_reference_kernel_times (*reference)(void *device);
     /* The state of the device now, by the management library of its vendor; optional. False:
      * nothing tells. */
     bool (*read)(void *device, kiln_device_reading *out_reading);

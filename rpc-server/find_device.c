@@ -45,8 +45,8 @@ kiln_status kiln_find_device(kiln_helper *helper, const kiln_executor *executor,
     st = kiln_helper_start(helper, executor->driver, &socket, &child);
     if (!st) st = ask(socket, executor, index, folder_fd, arena, &found);
     if (child.number) kiln_helper_release(helper, child.number);
-    if (child.pidfd >= 0) close(child.pidfd);
-    if (socket >= 0) close(socket);
+    kiln_fd_close(&child.pidfd);
+    kiln_fd_close(&socket);
     kiln_status_free(
         kiln_helper_remove_folder(helper, folder)); /* the next one removes what stays */
     close(folder_fd);

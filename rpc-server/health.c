@@ -13,7 +13,7 @@ static void set_text(char **text, const char *to) {
     *text = memcpy(kiln_alloc(size), to, size);
 }
 
-/* The first reason counts: a check that failed is not hurried. */
+/* Only the first reason sets the time, so that a failed check's retry is not moved forward. */
 static void ask_for_check(kiln_health *health, uint64_t now_ns) {
     if (health->check_ns == 0 || health->check_due) return;
     health->check_due = true;
@@ -45,7 +45,7 @@ void kiln_health_ended(kiln_health *health, kiln_outcome outcome, kiln_blame bla
                        uint64_t now_ns) {
     bool came_to_nothing = outcome == KILN_OUTCOME_CRASH || outcome == KILN_OUTCOME_TIMEOUT ||
                            blame == KILN_BLAME_BOARD;
-    if (blame == KILN_BLAME_INFRA || blame == KILN_BLAME_CLIENT) return; /* says nothing of us */
+    if (blame == KILN_BLAME_INFRA || blame == KILN_BLAME_CLIENT) return; /* not the board's fault */
     health->fault_run = came_to_nothing ? health->fault_run + 1 : 0;
     if (came_to_nothing && health->fault_run % KILN_HEALTH_FAULTS == 0)
         ask_for_check(health, now_ns);
@@ -100,7 +100,7 @@ bool kiln_health_wants_check(const kiln_health *health, uint64_t now_ns) {
            now_ns >= health->check_at_ns;
 }
 
-/* Since when it is beyond help; UINT64_MAX: it is not. */
+/* From when only a power cycle may help; UINT64_MAX: not now. */
 static uint64_t hopeless_ns(const kiln_health *health) {
     if (health->stray) return health->stray_since_ns + KILN_HEALTH_STRAY_NS;
     return health->failed_checks >= KILN_HEALTH_CHECKS ? 0 : UINT64_MAX;

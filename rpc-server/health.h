@@ -1,9 +1,9 @@
-/* Whether a board may be trusted with measurements. Pure: server.c asks and tells. It is sick while
- * a child that was killed is not gone, while its readings say so, and from the second self-check in
- * a row that fails (the golden kernel of rpc-server/golden.h; one may be a neighbour's doing) until
- * one passes. It checks itself before the first trial,
- * after each kill, after KILN_HEALTH_FAULTS trials in a row that came to no result, and now and
- * then. When none of that helps it asks to be switched off and on. */
+/* Whether a board may be trusted with measurements. Pure; server.c is its only user. A board is
+ * sick while a killed child has not ended, while its readings say so, and from the second failed
+ * self-check in a row until one passes (the golden kernel of rpc-server/golden.h; a single failure
+ * may be caused by a neighbour). It checks itself before the first trial, after each kill, after
+ * KILN_HEALTH_FAULTS trials in a row without a result, and every KILN_HEALTH_PERIOD_NS. When the
+ * checks keep failing, or a stray stays, it asks for a power cycle. */
 #ifndef KILN_RPC_SERVER_HEALTH_H
 #define KILN_RPC_SERVER_HEALTH_H
 
@@ -12,31 +12,29 @@
 
 #include "base/outcome.h"
 
-#define KILN_HEALTH_FAULTS 5u                        /* in a row, then the board looks at itself */
+#define KILN_HEALTH_FAULTS 5u                        /* in a row, then the board checks itself */
 #define KILN_HEALTH_PERIOD_NS UINT64_C(600000000000) /* between two checks without a reason */
 #define KILN_HEALTH_RETRY_NS UINT64_C(500000000)     /* after a failed check, doubled each time */
 #define KILN_HEALTH_RETRY_MAX_NS UINT64_C(60000000000)
-#define KILN_HEALTH_STRAY_NS                                                                      \
-    UINT64_C(30000000000)                          /* a child that is not gone by then never goes \
-                                                    */
+#define KILN_HEALTH_STRAY_NS UINT64_C(30000000000) /* a child that lives longer never ends */
 #define KILN_HEALTH_CHECK_NS UINT64_C(10000000000) /* deadline of a check */
-/* The same through a driver, which is opened for it and compiles: 7 s of processor time under
+/* The same through a driver, which the check opens and which compiles: 7 s of processor time under
  * qemu-user with PoCL. */
 #define KILN_HEALTH_DRIVER_CHECK_NS UINT64_C(60000000000)
-#define KILN_HEALTH_CHECKS 4u                       /* failed in a row: beyond help */
+#define KILN_HEALTH_CHECKS 4u /* failed in a row: only a power cycle may help */
 #define KILN_HEALTH_CYCLE_NS UINT64_C(600000000000) /* between two power cycles */
 
 typedef struct kiln_health {
     uint64_t check_ns; /* deadline of a check, from its start; 0: it never checks itself */
     bool stray;
     uint64_t stray_since_ns;
-    char *unwell;  /* what the last reading said; NULL: well */
-    char *ailment; /* what the last self-check said; NULL: it passed, or there was none */
+    char *unwell;  /* failure of the last reading; NULL: healthy */
+    char *ailment; /* failure of the last self-check; NULL: it passed, or there was none */
     bool check_due, checking;
-    uint64_t check_until_ns; /* its deadline; UINT64_MAX: none, or it was told to die */
-    uint64_t check_at_ns;    /* when it is due: not before; else the next without a reason */
+    uint64_t check_until_ns; /* its deadline; UINT64_MAX: none, or it was killed */
+    uint64_t check_at_ns;    /* a due check starts then; else the next regular one */
     uint32_t failed_checks;  /* in a row */
-    uint32_t fault_run;      /* trials in a row that came to no result */
+    uint32_t fault_run;      /* trials in a row without a result */
     uint64_t cycle_not_before_ns;
 } kiln_health;
 
@@ -51,16 +49,16 @@ void kiln_health_reading(kiln_health *health, const char *failure);
 void kiln_health_stray(kiln_health *health, bool stray, uint64_t now_ns);
 /* A killed child is gone. */
 void kiln_health_killed(kiln_health *health, uint64_t now_ns);
-/* How a trial ended that was started. A wrong answer is a sign of health: the board computed. */
+/* A started trial ended. A wrong result counts as healthy, because the board computed. */
 void kiln_health_ended(kiln_health *health, kiln_outcome outcome, kiln_blame blame,
                        uint64_t now_ns);
-/* A check was started; it has ended: NULL, or what is wrong (copied). */
+/* A check started. A check ended; `failure`: NULL, or what is wrong (copied). */
 void kiln_health_check_begun(kiln_health *health, uint64_t now_ns);
 void kiln_health_checked(kiln_health *health, const char *failure, uint64_t now_ns);
-/* It was told to be switched off and on. */
+/* A power cycle was ordered. */
 void kiln_health_cycled(kiln_health *health, uint64_t now_ns);
 
-/* Whether it takes no trials until a check succeeds. */
+/* Whether no trial may start until a check passes or the cause is gone. */
 bool kiln_health_is_sick(const kiln_health *health);
 /* Why; NULL when it is not. Lasts until the next change. */
 const char *kiln_health_text(const kiln_health *health);
@@ -68,8 +66,8 @@ const char *kiln_health_text(const kiln_health *health);
 bool kiln_health_may_start(const kiln_health *health);
 /* Whether a check shall start now, if nothing else runs. */
 bool kiln_health_wants_check(const kiln_health *health, uint64_t now_ns);
-/* Whether the check that runs is over its deadline: true once, then it counts as a stray until it
- * has ended. */
+/* Whether the running check is over its deadline. Returns true once; from then on the check counts
+ * as a stray until it has ended. */
 bool kiln_health_check_is_over(kiln_health *health, uint64_t now_ns);
 bool kiln_health_wants_cycle(const kiln_health *health, uint64_t now_ns);
 /* When the answers may change by time alone; UINT64_MAX: never. */

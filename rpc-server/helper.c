@@ -17,18 +17,14 @@
 #include "rpc-server/helper_request.h"
 #include "rpc-server/helper_socket.h"
 
-/* It answers in microseconds; making a control group has taken seconds on a machine that swaps. */
+/* Answers take microseconds; making a control group has taken seconds on a machine that swaps. */
 #define ANSWER_MS 30000
 
 struct kiln_helper {
     kiln_child process;
     uint32_t fences;
-    bool gone; /* it ended, or keeps silent: nothing more is asked */
+    bool gone; /* it ended or did not answer; no more requests are sent */
 };
-
-static void close_fd(int fd) {
-    if (fd >= 0) close(fd);
-}
 
 /* ---- Asking ---- */
 
@@ -52,12 +48,12 @@ static kiln_status await(kiln_helper *helper, kiln_helper_answer *out_answer, in
     for (uint32_t i = out_fd ? 1 : 0; i < fd_count; i++) close(fd[i]);
     if (out_fd) *out_fd = fd_count ? fd[0] : -1;
     if (out_answer->code == 0) return NULL;
-    if (out_fd) close_fd(*out_fd);
+    if (out_fd) kiln_fd_close(out_fd);
     return kiln_status_make((kiln_code)out_answer->code, __FILE__, __LINE__, "%s",
                             out_answer->text);
 }
 
-/* `fd`: one to pass; -1: none. `out_fd` may be NULL. */
+/* `fd`: a descriptor to pass; -1: none. `out_fd` may be NULL. */
 static kiln_status ask(kiln_helper *helper, kiln_helper_request *request, int fd,
                        kiln_helper_answer *out_answer, int *out_fd) {
     if (helper->gone) return gone(helper);
@@ -70,7 +66,7 @@ static kiln_status ask(kiln_helper *helper, kiln_helper_request *request, int fd
 static void tell(kiln_helper *helper, kiln_helper_request *request) {
     kiln_helper_answer answer;
     if (request->child == 0) return;
-    kiln_status_free(ask(helper, request, -1, &answer, NULL)); /* LOOK tells what came of it */
+    kiln_status_free(ask(helper, request, -1, &answer, NULL)); /* LOOK shows the result */
 }
 
 kiln_status kiln_helper_start(kiln_helper *helper, const kiln_driver *driver, int *out_socket,
@@ -82,7 +78,7 @@ kiln_status kiln_helper_start(kiln_helper *helper, const kiln_driver *driver, in
     kiln_held held = {.pidfd = -1};
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, end) != 0)
         return KILN_ERROR(RESOURCE_EXHAUSTED, "a contained child's socket: %s", strerror(errno));
-    fcntl(end[1], F_SETFL, O_NONBLOCK); /* ours alone: the child waits */
+    fcntl(end[1], F_SETFL, O_NONBLOCK); /* only our end; the child's end waits */
     kiln_status st = ask(helper, &request, end[0], &answer, &held.pidfd);
     close(end[0]);
     if (st) {
@@ -130,8 +126,8 @@ kiln_status kiln_helper_remove_folder(kiln_helper *helper, const char *path) {
     kiln_helper_answer answer;
     const int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (folder >= 0) {
-        kiln_status_free(
-            ask(helper, &request, folder, &answer, NULL)); /* removing says what stays */
+        kiln_status_free(ask(helper, &request, folder, &answer,
+                             NULL)); /* the removal below reports what stayed */
         close(folder);
     }
     return kiln_folder_remove(path);
@@ -144,7 +140,7 @@ kiln_helper_seen kiln_helper_look(kiln_helper *helper, uint32_t child) {
     if (!st)
         return (kiln_helper_seen){
             answer.ended != 0, answer.gone != 0, {answer.exit_code, answer.exit_signal}};
-    kiln_status_free(st); /* it kills them when it ends */
+    kiln_status_free(st); /* a helper that ends kills its children */
     return (kiln_helper_seen){true, true, {-1, SIGKILL}};
 }
 
@@ -171,7 +167,7 @@ kiln_status kiln_helper_take_key(kiln_helper *helper, const kiln_key *next) {
         keys.key.data[0].generation = next->generation;
         kiln_keys_print(&keys, &text);
         kiln_str line = kiln_strbuf_view(&text);
-        kiln_str_cut(&line, '\n'); /* the head of a file */
+        kiln_str_cut(&line, '\n'); /* the first line of key files */
         line = kiln_str_trim(line);
         KILN_CHECK(line.size < sizeof request.text);
         memcpy(request.text, line.data, line.size);
@@ -190,7 +186,7 @@ kiln_status kiln_helper_connect(kiln_helper *helper, uint32_t address, int *out_
     return ask(helper, &request, -1, &answer, out_fd);
 }
 
-/* ---- Its life ---- */
+/* ---- Life ---- */
 
 static bool keep(char *out, size_t size, const char *text) {
     return !text || (size_t)snprintf(out, size, "%s", text) < size;
@@ -257,7 +253,7 @@ kiln_status kiln_helper_open(const kiln_helper_options *options, kiln_helper **o
 void kiln_helper_close(kiln_helper *helper) {
     if (!helper) return;
     if (helper->process.pid) {
-        close_fd(helper->process.in_fd); /* which it takes as the end */
+        kiln_fd_close(&helper->process.in_fd); /* at which the helper ends */
         helper->process.in_fd = -1;
         kiln_child_wait(&helper->process);
     }

@@ -15,7 +15,7 @@ static const int calls[] = {
 #undef CALL
 };
 
-/* Children that see a driver's files mount them, and have the driver's calls. */
+/* Children that open devices mount the driver's files, and use the driver's calls. */
 static bool add_driver_rules(scmp_filter_ctx filter) {
     static const int mounting[] = {
         SCMP_SYS(mount),         SCMP_SYS(umount2),    SCMP_SYS(open_tree), SCMP_SYS(move_mount),
@@ -30,12 +30,12 @@ static bool add_driver_rules(scmp_filter_ctx filter) {
     return rc == 0;
 }
 
-/* A call that this processor does not have needs no rule. */
+/* Calls that this processor lacks get no rule. */
 static bool add_rules(scmp_filter_ctx filter) {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < KILN_ARRAY_COUNT(calls); i++)
         rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, calls[i], 0);
-    /* To the tracker on this machine, and to children: no network. */
+    /* Sockets only to a tracker on this machine and to children; no network. */
     if (rc == 0)
         rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1,
                               SCMP_A0(SCMP_CMP_EQ, AF_UNIX, 0));

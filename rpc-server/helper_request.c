@@ -35,7 +35,7 @@ static bool are_cores(const kiln_helper_request *request, const kiln_helper_limi
                    (KILN_EXECUTOR_CORES_MAX - count) * sizeof request->core[0]);
 }
 
-/* Printable to its NUL, and nothing behind it. */
+/* Printable up to its NUL, and zeros after it. */
 static bool is_text(const char text[KILN_HELPER_TEXT_BYTES]) {
     const size_t size = strnlen(text, KILN_HELPER_TEXT_BYTES);
     for (size_t i = 0; i < size; i++)
@@ -46,20 +46,22 @@ static bool is_text(const char text[KILN_HELPER_TEXT_BYTES]) {
 const char *kiln_helper_request_check(const void *bytes, size_t size, uint32_t fd_count,
                                       const kiln_helper_limits *limits) {
     kiln_helper_request request;
-    if (size != sizeof request) return "a request of another size";
+    if (size != sizeof request) return "the request has another size";
     memcpy(&request, bytes, sizeof request);
-    if (request.magic != KILN_HELPER_MAGIC) return "a request of another version";
+    if (request.magic != KILN_HELPER_MAGIC) return "the request is of another version";
     if (request.ask >= KILN_HELPER_ASK_COUNT) return "an unknown request";
     const row *has = &table[request.ask];
-    if (fd_count != has->fd) return "another number of descriptors than this request has";
-    if (has->child ? request.child == 0 : request.child != 0) return "no number of a child";
+    if (fd_count != has->fd) return "the request has a wrong number of descriptors";
+    if (has->child ? request.child == 0 : request.child != 0)
+        return "the request has a wrong number of a child";
     if (has->address ? request.address >= limits->addresses : request.address != 0)
-        return "no address of the tracker";
-    if (request.driver > (has->driver ? kiln_driver_count() : 0)) return "no driver of a device";
+        return "the request has a wrong address of the tracker";
+    if (request.driver > (has->driver ? kiln_driver_count() : 0))
+        return "the request has a wrong driver";
     if (has->cores ? !are_cores(&request, limits)
                    : request.core_count != 0 || !is_zero(request.core, sizeof request.core))
-        return "no cores of this machine";
+        return "the request has wrong cores";
     if (has->text ? !is_text(request.text) : !is_zero(request.text, sizeof request.text))
-        return "no text";
+        return "the request has a wrong text";
     return NULL;
 }

@@ -1,7 +1,7 @@
-/* What the unprivileged half of a server and its helper (rpc-server/helper.h) say to each other
- * over a SOCK_SEQPACKET socket: one setup, then requests and their answers in turn. Plain structs
- * of fixed sizes, as both ends are the same program. The helper trusts nothing of a request before
- * kiln_helper_request_check has passed it. */
+/* The messages between a server and its helper (rpc-server/helper.h) on a SOCK_SEQPACKET socket:
+ * one setup, then requests and answers in turn. They are plain structs of fixed sizes, because both
+ * ends are the same program. The helper uses a request only after kiln_helper_request_check has
+ * accepted it. */
 #ifndef KILN_RPC_SERVER_HELPER_REQUEST_H
 #define KILN_RPC_SERVER_HELPER_REQUEST_H
 
@@ -13,13 +13,13 @@
 #define KILN_HELPER_MAGIC UINT32_C(0x31484c4b) /* "KLH1" */
 #define KILN_HELPER_TEXT_BYTES 512u
 #define KILN_HELPER_PATH_BYTES 4096u
-/* Alive at once: a child per slot, those that die, the spare, and the power cycle. */
+/* At the same time: a child per slot, killed ones, the spare, and the power cycle. */
 #define KILN_HELPER_CHILDREN_MAX 64u
 
-/* Said once, by a server that has heard of no peer yet. */
+/* Sent once, before the server has received anything from a peer. */
 typedef struct kiln_helper_setup {
     uint32_t magic;
-    uint32_t slots;    /* between which the machine's memory is shared */
+    uint32_t slots;    /* for the memory limit of children */
     uint32_t insecure; /* needs no credentials */
     uint32_t has_key_file, is_emulated, has_power, has_drivers;
     kiln_addresses tracker;
@@ -45,8 +45,8 @@ typedef struct kiln_helper_request {
 
 typedef struct kiln_helper_answer {
     uint32_t magic;
-    uint32_t code;   /* kiln_code; then `text` says why */
-    uint32_t fences; /* of the setup: a bit per kiln_fence that control groups hold here */
+    uint32_t code;   /* kiln_code; if not 0 `text` says why */
+    uint32_t fences; /* answer to the setup: as kiln_helper_fences */
     uint32_t child;
     uint32_t ended, gone; /* LOOK */
     int32_t exit_code, exit_signal;
@@ -55,13 +55,13 @@ typedef struct kiln_helper_answer {
 } kiln_helper_answer;
 
 typedef struct kiln_helper_limits {
-    uint32_t addresses; /* that the setup named */
-    uint32_t cores;     /* of this machine: numbers below it */
+    uint32_t addresses; /* number of addresses in the setup */
+    uint32_t cores;     /* number of this machine's cores */
 } kiln_helper_limits;
 
-/* Whether these bytes, with so many descriptors, are a request that may be looked at: size, magic,
- * row, and every field that the row has in its bounds, every other 0. NULL, or what is wrong.
- * Whether there is such a child only the helper knows. */
+/* Checks a received request: its size, magic and row, that the fields of the row are within bounds
+ * and all others 0, and the number of descriptors. Returns NULL, or what is wrong. The caller
+ * checks that the child exists. */
 const char *kiln_helper_request_check(const void *bytes, size_t size, uint32_t fd_count,
                                       const kiln_helper_limits *limits);
 

@@ -1,4 +1,4 @@
-/* The helper's own side (rpc-server/helper.h): what is asked is checked, carried out, answered. */
+/* The helper process (rpc-server/helper.h): checks requests, carries them out, and answers. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -15,6 +15,7 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/fence.h"
+#include "base/file.h"
 #include "rpc-server/cgroup.h"
 #include "rpc-server/driver.h"
 #include "rpc-server/helper.h"
@@ -24,13 +25,14 @@
 #include "rpc-server/leftovers.h"
 #include "rpc-server/privilege.h"
 #include "rpc-server/sandboxed_child.h"
+#include "rpc-server/slots.h"
 #include "rpc-server/zygote.h"
 
-/* Between two looks at what was released and does not want to go. */
+/* Between two looks at released children that have not ended. */
 #define SWEEP_MS 10
-/* That many at the end; then it leaves the rest to the system, which kills them with it. */
+/* Looks at the end; then the system kills the rest when the helper exits. */
 #define SWEEPS_AT_END 500
-/* All that the owner's command gets beside KILN_BOARD and KILN_REASON. */
+/* The --power-cycle command gets this, KILN_BOARD and KILN_REASON as its environment. */
 #define POWER_PATH "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 typedef struct held {
@@ -40,7 +42,7 @@ typedef struct held {
     kiln_child_exit exit;
     kiln_cgroup cgroup;
     bool is_power;
-    bool released; /* nobody asks for it any more */
+    bool released; /* the server has forgotten it; it is killed */
 } held;
 
 typedef struct server {
@@ -48,17 +50,17 @@ typedef struct server {
     kiln_helper_limits limits;
     kiln_cgroups cgroups;
     kiln_zygote zygote;
-    bool copies, tried; /* whether children are the zygote's copies; known once one was started */
+    bool forks, tried; /* whether children are forks of the zygote; valid once `tried` */
     held held[KILN_HELPER_CHILDREN_MAX];
-    uint32_t last;              /* number given */
-    uid_t asker;                /* the user that the other half is, or becomes */
-    kiln_helper_setup received; /* a request; as long as the longest that is ever said */
+    uint32_t last;              /* last number given out */
+    uid_t asker;                /* the user of the server process */
+    kiln_helper_setup received; /* buffer for a request; the setup is the largest message */
 } server;
 
-/* What an answer carries beside its struct. */
+/* An answer and its descriptor. */
 typedef struct reply {
     kiln_helper_answer answer;
-    int fd; /* -1: none; closed when it is sent */
+    int fd; /* -1: none; closed once sent */
 } reply;
 
 static void refuse(reply *r, kiln_status st) {
@@ -92,16 +94,17 @@ static bool has_ended(held *h) {
     return kiln_child_ended(&h->child, &h->exit);
 }
 
-/* Whether nothing is left of it. The group's number is safe as long as its leader is not reaped, or
- * something else is in it. */
+/* Whether no process of the child is left. The group's number is not reused while its leader is not
+ * reaped or another process is in it. */
 static bool is_gone(held *h) {
     if (!has_ended(h)) return false;
-    while (h->group && waitpid(-h->group, NULL, WNOHANG) > 0) {} /* what the leader left to us */
+    while (h->group && waitpid(-h->group, NULL, WNOHANG) > 0) {
+    } /* orphans that this process inherited */
     if (h->group && kill(-h->group, 0) != 0 && errno == ESRCH) h->group = 0;
     return h->group == 0 && kiln_cgroup_is_empty(&h->cgroup);
 }
 
-/* Gives the places of what was released free; false while something of it is left. */
+/* Frees the entries of released children that have ended. False while one has not. */
 static bool sweep(server *s) {
     bool clean = true;
     for (uint32_t i = 0; i < KILN_HELPER_CHILDREN_MAX; i++) {
@@ -118,8 +121,8 @@ static bool sweep(server *s) {
     return clean;
 }
 
-/* From a zygote that lives. */
-static kiln_status copy_zygote(server *s, const kiln_driver *driver, const char *cgroup, int socket,
+/* Forks a child from the zygote, which is started again if it has ended. */
+static kiln_status fork_zygote(server *s, const kiln_driver *driver, const char *cgroup, int socket,
                                pid_t *out_pid) {
     kiln_child *process = &s->zygote.process;
     kiln_child_exit ignored;
@@ -137,7 +140,7 @@ static kiln_status load_program(const server *s, const kiln_driver *driver, cons
                                     driver ? driver->name : "-", cgroup,           NULL};
     const char *const *argv = s->setup.is_emulated ? emulated : emulated + 1;
     const char *kept[KILN_DRIVER_KEPT_MAX + 1];
-    /* An emulator finds the libraries of what it runs by its environment. */
+    /* An emulator needs its environment to find the libraries of the program. */
     const bool keeps = driver || s->setup.is_emulated;
     kiln_child child = {.in_fd = -1, .out_fd = -1, .error_fd = -1};
     kiln_driver_environment(kept);
@@ -150,22 +153,22 @@ static kiln_status load_program(const server *s, const kiln_driver *driver, cons
     return st;
 }
 
-/* Whether a zygote can have copies here is tried, not assumed. */
+/* Tries the zygote first, and remembers whether forks work on this machine. */
 static kiln_status start_process(server *s, const kiln_driver *driver, const char *cgroup,
                                  int socket, pid_t *out_pid) {
-    if (!s->tried) s->copies = !s->setup.is_emulated && kiln_zygote_is_allowed();
-    kiln_status st = s->copies ? copy_zygote(s, driver, cgroup, socket, out_pid)
-                               : load_program(s, driver, cgroup, socket, out_pid);
-    if (st && s->copies && !s->tried) {
+    if (!s->tried) s->forks = !s->setup.is_emulated && kiln_zygote_is_allowed();
+    kiln_status st = s->forks ? fork_zygote(s, driver, cgroup, socket, out_pid)
+                              : load_program(s, driver, cgroup, socket, out_pid);
+    if (st && s->forks && !s->tried) {
         kiln_status_free(st);
-        s->copies = false;
+        s->forks = false;
         st = load_program(s, driver, cgroup, socket, out_pid);
     }
     s->tried |= !st;
     return st;
 }
 
-/* Takes its place in the table, and its pidfd for the answer. */
+/* Enters the child into the table, and its pidfd into the answer. */
 static kiln_status hold(server *s, held *h, const kiln_cgroup *cgroup, pid_t pid, bool is_power,
                         reply *r) {
     *h = (held){.number = ++s->last,
@@ -173,7 +176,7 @@ static kiln_status hold(server *s, held *h, const kiln_cgroup *cgroup, pid_t pid
                 .group = pid,
                 .cgroup = *cgroup,
                 .is_power = is_power};
-    if (s->last == 0) h->number = ++s->last; /* after four thousand million */
+    if (s->last == 0) h->number = ++s->last; /* 0 means none */
     r->answer.child = h->number;
     r->fd = pidfd_open(pid, 0);
     if (r->fd >= 0) return NULL;
@@ -181,7 +184,7 @@ static kiln_status hold(server *s, held *h, const kiln_cgroup *cgroup, pid_t pid
     return KILN_ERROR(RESOURCE_EXHAUSTED, "watching a child: %s", strerror(errno));
 }
 
-/* ---- What may be asked (rpc-server/helper_requests.def) ---- */
+/* ---- Requests (rpc-server/helper_requests.def) ---- */
 
 static kiln_status ask_start(server *s, const kiln_helper_request *q, int fd, reply *r) {
     const kiln_driver *driver = q->driver ? kiln_driver_at(q->driver - 1) : NULL;
@@ -195,7 +198,8 @@ static kiln_status ask_start(server *s, const kiln_helper_request *q, int fd, re
     if (!place) return KILN_ERROR(RESOURCE_EXHAUSTED, "there are too many children");
     if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type != SOCK_SEQPACKET ||
         getsockname(fd, (struct sockaddr *)&name, &name_size) != 0 || name.sun_family != AF_UNIX)
-        return KILN_ERROR(INVALID_ARGUMENT, "a child's descriptor is no socket of the right kind");
+        return KILN_ERROR(INVALID_ARGUMENT,
+                          "a child's descriptor is not a SOCK_SEQPACKET Unix socket");
     kiln_cgroup_create(&s->cgroups, &cgroup);
     kiln_status st = start_process(s, driver, cgroup.folder[0] ? cgroup.folder : NULL, fd, &pid);
     if (!st) return hold(s, place, &cgroup, pid, false, r);
@@ -237,7 +241,8 @@ static kiln_status ask_empty(server *s, const kiln_helper_request *q, int fd, re
     return kiln_leftovers_remove(fd, s->asker);
 }
 
-/* A folder of the other half could lead anywhere, and what lies there be put there by it. */
+/* Refuses key files in folders of the server process, which could replace them or lead elsewhere.
+ */
 static kiln_status check_folder(const char *file) {
     char folder[KILN_HELPER_PATH_BYTES + 8];
     struct stat info;
@@ -291,7 +296,7 @@ static kiln_status ask_connect(server *s, const kiln_helper_request *q, int fd, 
     const kiln_address *address = &s->setup.tracker.item[q->address];
     struct sockaddr_un name = {.sun_family = AF_UNIX};
     if (!address->is_unix)
-        return KILN_ERROR(INVALID_ARGUMENT, "the tracker's address is no Unix socket");
+        return KILN_ERROR(INVALID_ARGUMENT, "the tracker's address is not a Unix socket");
     if ((size_t)snprintf(name.sun_path, sizeof name.sun_path, "%s", address->host) >=
         sizeof name.sun_path)
         return KILN_ERROR(INVALID_ARGUMENT, "%s is too long for a Unix socket", address->host);
@@ -313,7 +318,7 @@ static kiln_status ask_power(server *s, const kiln_helper_request *q, int fd, re
     if (!place) return KILN_ERROR(RESOURCE_EXHAUSTED, "there are too many children");
     for (uint32_t i = 0; i < KILN_HELPER_CHILDREN_MAX; i++)
         if (s->held[i].number && s->held[i].is_power)
-            return KILN_ERROR(FAILED_PRECONDITION, "the --power-cycle command runs already");
+            return KILN_ERROR(FAILED_PRECONDITION, "the --power-cycle command already runs");
     snprintf(board, sizeof board, "KILN_BOARD=%s", s->setup.board);
     snprintf(reason, sizeof reason, "KILN_REASON=%s", q->text);
     kiln_status st = kiln_child_start(
@@ -341,7 +346,7 @@ static bool send_reply(reply *r) {
     r->answer.magic = KILN_HELPER_MAGIC;
     const bool sent = kiln_helper_socket_send(STDIN_FILENO, &r->answer, sizeof r->answer, &r->fd,
                                               r->fd >= 0 && r->answer.code == 0);
-    if (r->fd >= 0) close(r->fd);
+    kiln_fd_close(&r->fd);
     explicit_bzero(&r->answer, sizeof r->answer);
     return sent;
 }
@@ -360,7 +365,7 @@ static kiln_status carry_out(server *s, const void *bytes, size_t size, const in
     return st;
 }
 
-/* False: the server is gone. */
+/* Handles one request. False: the server has ended. */
 static bool serve_one(server *s) {
     int fd[KILN_HELPER_SOCKET_FDS_MAX];
     uint32_t fd_count = 0;
@@ -375,14 +380,9 @@ static bool serve_one(server *s) {
     return send_reply(&r);
 }
 
-static uint64_t memory_share(uint32_t slots) {
-    const uint64_t all = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-    return all / 4 * 3 / slots;
-}
-
 static bool is_terminated(const char *text, size_t size) { return memchr(text, '\0', size); }
 
-/* From the server before it has heard of any peer: what is wrong here is a bug of ours. */
+/* The server sends this before it has heard of any peer, so a wrong value is a bug. */
 static bool set_up(server *s) {
     kiln_helper_setup *setup = &s->setup;
     int fd[KILN_HELPER_SOCKET_FDS_MAX];
@@ -404,9 +404,9 @@ static bool set_up(server *s) {
     s->cgroups.lock_fd = -1;
     s->asker = geteuid() == 0 ? kiln_privilege_find_user("/etc/passwd").uid : geteuid();
     if (kiln_cgroup_find("", parent))
-        kiln_cgroups_open(&s->cgroups, parent, memory_share(setup->slots), getppid());
+        kiln_cgroups_open(&s->cgroups, parent, kiln_slots_memory_share(setup->slots), getppid());
     reply r = {.fd = -1, .answer.fences = s->cgroups.fences};
-    /* The owner's command may do what it likes, and would inherit the filter. */
+    /* The owner's command would inherit the filter, and may need any system call. */
     if (!setup->has_power && kiln_helper_filter_install(setup->has_drivers != 0))
         r.answer.fences |= 1U << KILN_FENCE_HELPER;
     return send_reply(&r);
@@ -420,11 +420,11 @@ static void end_all(server *s) {
 }
 
 KILN_NORETURN static void serve(void) {
-    server *s = kiln_alloc(sizeof *s); /* to the end of the process */
+    server *s = kiln_alloc(sizeof *s); /* lives as long as the process */
     struct pollfd ready = {.fd = STDIN_FILENO, .events = POLLIN};
     kiln_child_leave_stopping();
     signal(SIGINT, SIG_IGN);
-    prctl(PR_SET_CHILD_SUBREAPER, 1); /* what children leave behind is reaped here */
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* this process reaps children's orphans */
     kiln_privilege_hide();
     if (!set_up(s)) _exit(KILN_UNAVAILABLE);
     do {

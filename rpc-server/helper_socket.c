@@ -37,7 +37,7 @@ bool kiln_helper_socket_send(int socket, const void *bytes, size_t size, const i
     }
 }
 
-/* Takes the descriptors of one part; false when there are more than fit. */
+/* Takes the descriptors of one part; closes those that do not fit and returns false. */
 static bool take_fds(const struct cmsghdr *passed, int fd[KILN_HELPER_SOCKET_FDS_MAX],
                      uint32_t *count) {
     const size_t bytes = passed->cmsg_len - CMSG_LEN(0);

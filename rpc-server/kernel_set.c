@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/fail.h"
+#include "base/file.h"
 #include "base/layout.h"
 #include "base/macros.h"
 
@@ -97,7 +98,7 @@ kiln_status kiln_kernel_set_open_files(const kiln_kernel_set *set, int *out_fd) 
 void kiln_kernel_set_close(kiln_kernel_set *set) {
     for (uint32_t i = 0; set->kernel && i < file_count(set); i++)
         kiln_file_unmap(&set->kernel[i].file);
-    if (set->outputs_fd >= 0) close(set->outputs_fd);
+    kiln_fd_close(&set->outputs_fd);
     *set = (kiln_kernel_set){.outputs_fd = -1};
 }
 
@@ -111,7 +112,7 @@ static uint64_t outputs_bytes(const kiln_kernel_set *set) {
 }
 
 kiln_status kiln_kernel_set_create_outputs(kiln_kernel_set *set, uint64_t bytes_max) {
-    kiln_status st = kiln_fail_at(KILN_FAIL_CAGE_OUTPUTS);
+    kiln_status st = kiln_fail_at(KILN_FAIL_CHILD_OUTPUTS);
     if (st) return st;
     if (outputs_bytes(set) > KILN_MIN(bytes_max, SIZE_MAX / 2))
         return KILN_ERROR(RESOURCE_EXHAUSTED,
@@ -191,7 +192,7 @@ kiln_status kiln_kernel_set_keep(const kiln_kernel_set *set, const kiln_blob_sto
                                  kiln_msg_blob_ref *out_blob) {
     kiln_str outputs = {0};
     kiln_blob_store *store = NULL;
-    kiln_status st = kiln_fail_at(KILN_FAIL_CAGE_JUDGE);
+    kiln_status st = kiln_fail_at(KILN_FAIL_CHILD_JUDGE);
     if (!st) st = map_outputs(set, &outputs);
     if (st) return st;
     out_blob->size = outputs.size;
@@ -226,7 +227,7 @@ kiln_status kiln_kernel_set_judge(const kiln_kernel_set *set, const char *refere
     kiln_mapping file = {0};
     kiln_reference reference;
     kiln_evidence evidence = *shared;
-    kiln_status st = kiln_fail_at(KILN_FAIL_CAGE_JUDGE);
+    kiln_status st = kiln_fail_at(KILN_FAIL_CHILD_JUDGE);
     if (!st) {
         evidence.reference = &reference;
         st = kiln_file_map(reference_path, &file);

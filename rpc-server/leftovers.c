@@ -17,7 +17,7 @@ static kiln_status failure(const char *name) {
                             name, strerror(errno));
 }
 
-/* A folder of root's is none of the server's, nor of a child's. */
+/* Folders of root are neither the server's nor a child's. */
 static bool may_empty(int fd, uid_t owner) {
     struct stat info;
     if (fstat(fd, &info) != 0 || !S_ISDIR(info.st_mode)) return false;
@@ -41,7 +41,7 @@ static kiln_status empty(int folder, uid_t owner, int depth) {
     DIR *entries = own >= 0 ? fdopendir(own) : NULL;
     kiln_status first = NULL;
     if (!entries) {
-        first = failure("what a child left");
+        first = failure("a child's folder");
         if (own >= 0) close(own);
         return first;
     }

@@ -1,6 +1,6 @@
-/* Files that contained children leave in a folder of the server's. A driver writes there where no
- * file system of the child's own can be had; its folders belong to the children's user, so that
- * only a process with rights empties them. */
+/* Removes files that contained children leave in a folder of the server. A driver writes there if
+ * the child has no file system of its own. Its folders belong to the children's user, so only the
+ * helper can empty them. */
 #ifndef KILN_RPC_SERVER_LEFTOVERS_H
 #define KILN_RPC_SERVER_LEFTOVERS_H
 
@@ -8,10 +8,10 @@
 
 #include "base/status.h"
 
-/* Removes all that lies in `folder`, an open folder that belongs to `owner`; the folder itself
- * stays. Follows no link, enters no folder of another user than `owner` and the children's, nor any
- * deeper than 64 levels. Does what it can and then reports the first thing that stayed.
- * PERMISSION_DENIED: the folder is another user's. */
+/* Removes everything in `folder`, an open folder of `owner`, but not the folder itself. Follows no
+ * link, and enters only folders of `owner` and of the children's user, at most 64 levels deep.
+ * Removes what it can and reports the first failure. PERMISSION_DENIED: the folder belongs to
+ * another user. */
 KILN_MUST_USE kiln_status kiln_leftovers_remove(int folder, uid_t owner);
 
 #endif

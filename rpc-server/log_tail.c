@@ -24,7 +24,7 @@ struct kiln_log_tail {
              [KILN_LOG_TAIL_LINE_BYTES]; /* line n at n % KILN_LOG_TAIL_LINES */
 };
 
-/* A page of the lines behind `since`, copied out of reach of the log's. */
+/* The lines after `since`, copied under the lock. */
 typedef struct page {
     uint64_t newest;
     uint32_t count;
@@ -38,7 +38,8 @@ static void read_page(kiln_log_tail *tail, uint64_t since, page *out) {
     out->count = 0;
     const uint64_t oldest =
         tail->newest > KILN_LOG_TAIL_LINES ? tail->newest - KILN_LOG_TAIL_LINES : 0;
-    if (since > tail->newest) since = 0; /* it read a former run of this program */
+    if (since > tail->newest)
+        since = 0; /* the reader's number is from an earlier run of this program */
     for (uint64_t n = KILN_MAX(since, oldest) + 1;
          n <= tail->newest && out->count < KILN_MESSAGES_PAGE; n++) {
         const size_t at = n % KILN_LOG_TAIL_LINES;
@@ -57,12 +58,12 @@ static void send_page(kiln_log_tail *tail, uint64_t number, page *lines) {
     tail->send(tail->context, &message);
 }
 
-/* Answers, unless it is to wait. */
-static bool answer(kiln_log_tail *tail, const reader *who, bool waits) {
+/* Sends a page, unless it is empty and the reader waits. Returns whether it sent one. */
+static bool answer(kiln_log_tail *tail, const reader *from, bool waits) {
     page *lines = kiln_alloc(sizeof *lines);
-    read_page(tail, who->since, lines);
+    read_page(tail, from->since, lines);
     const bool answers = lines->count > 0 || !waits;
-    if (answers) send_page(tail, who->number, lines);
+    if (answers) send_page(tail, from->number, lines);
     kiln_free(lines);
     return answers;
 }
@@ -75,14 +76,14 @@ static void forget_reader(kiln_log_tail *tail, uint64_t number) {
 }
 
 void kiln_log_tail_ask(kiln_log_tail *tail, const kiln_msg_tail *question) {
-    const reader who = {question->reader, question->since};
-    forget_reader(tail, who.number);
+    const reader from = {question->reader, question->since};
+    forget_reader(tail, from.number);
     if (question->stop) return;
     const bool may_wait = question->follow && tail->waiting_count < KILN_LOG_TAIL_READERS_MAX;
-    if (!answer(tail, &who, may_wait)) tail->waiting[tail->waiting_count++] = who;
+    if (!answer(tail, &from, may_wait)) tail->waiting[tail->waiting_count++] = from;
 }
 
-/* New lines: who waited has them, and asks again for more. */
+/* There are new lines: answers the waiting readers, which ask again for more. */
 static void on_wake(void *context) {
     kiln_log_tail *tail = context;
     uint32_t kept = 0;
@@ -91,8 +92,8 @@ static void on_wake(void *context) {
     tail->waiting_count = kept;
 }
 
-/* Texts are UTF-8 on the wire, and a log may hold anything: what is beyond ASCII becomes a question
- * mark. */
+/* Texts are UTF-8 on the wire, and a log may hold any bytes, so every byte beyond ASCII becomes a
+ * question mark. */
 void kiln_log_tail_put(void *context, kiln_str line) {
     kiln_log_tail *tail = context;
     pthread_mutex_lock(&tail->lock);

@@ -27,10 +27,11 @@ typedef struct options {
     uint64_t slots, builders;
     kiln_opt_list also, device;
     bool insecure, doctor;
-    bool measures, again; /* this machine's core: what --calibrate and the environment say */
+    bool measures,
+        again; /* from --calibrate and the environment: measure this machine's core, or again */
 } options;
 
-/* Before the environment is cleaned. */
+/* Called before the environment is cleaned. */
 static kiln_status read_calibrate(options *o) {
     const kiln_str word = kiln_str_from(o->calibrate ? o->calibrate : "once");
     o->again = kiln_str_is(word, "again");
@@ -40,7 +41,7 @@ static kiln_status read_calibrate(options *o) {
 }
 
 /* A file NAME.EXECUTOR holds a target's text, with or without "EXECUTOR:" before it. It is read
- * here, while this process is where it was started, with all of its rights. */
+ * here because later this process has changed its folder and given up its rights. */
 static kiln_status read_device(const options *o, const char *item, kiln_arena *process,
                                const char **out_device) {
     kiln_str text, name = kiln_str_from(item);
@@ -62,16 +63,19 @@ static kiln_status read_devices(const options *o, kiln_arena *process,
         st = read_device(o, o->device.item[i], process, &out->device[out->device_count++]);
     if (st) return st;
     if (out->device_count && !out->board.executor->driver)
-        return KILN_ERROR(INVALID_ARGUMENT, "--device: %s is one device", o->executor);
+        return KILN_ERROR(INVALID_ARGUMENT, "--device: executor %s has just one device",
+                          o->executor);
     return NULL;
 }
 
 static kiln_status fill(const options *o, kiln_arena *process, kiln_server_shell_options *out) {
     if (!o->tracker && !o->batch && !o->doctor)
-        return KILN_ERROR(INVALID_ARGUMENT, "--tracker ADDR, or --batch FOLDER, is missing; see "
-                                            "kiln-rpc-server --help");
+        return KILN_ERROR(
+            INVALID_ARGUMENT,
+            "--tracker ADDR or --batch FOLDER is missing; see kiln-rpc-server --help");
     if (o->batch && (o->tracker || o->doctor))
-        return KILN_ERROR(INVALID_ARGUMENT, "--batch goes without --tracker and --doctor");
+        return KILN_ERROR(INVALID_ARGUMENT,
+                          "--batch cannot be combined with --tracker or --doctor");
     char *home = NULL, *program = NULL;
     kiln_status st =
         o->tracker ? kiln_addresses_parse(kiln_str_from(o->tracker), &out->tracker) : NULL;
@@ -90,13 +94,14 @@ static kiln_status fill(const options *o, kiln_arena *process, kiln_server_shell
                                       .slots = (uint32_t)KILN_MIN(o->slots, UINT32_MAX),
                                       .also = o->also.item,
                                       .also_count = (uint32_t)o->also.count};
-    out->builders = out->board.emulator ? 0 : o->builders; /* they are started without it */
+    out->builders =
+        out->board.emulator ? 0 : o->builders; /* builders would be started without the emulator */
     if (o->builders != ALL && !kiln_board_builder_codegen())
-        st = KILN_ERROR(INVALID_ARGUMENT, "--builders: this kiln-rpc-server has no compiler; it is "
-                                          "built with one by -Dserver_build=enabled");
+        st = KILN_ERROR(INVALID_ARGUMENT, "--builders: this kiln-rpc-server has no compiler; "
+                                          "configure it with -Dserver_build=enabled");
     if (!st && o->cluster) st = kiln_board_enter_cluster(o->cluster, process);
     if (!st && o->device.count && !o->executor)
-        st = KILN_ERROR(INVALID_ARGUMENT, "--device is one of --executor NAME");
+        st = KILN_ERROR(INVALID_ARGUMENT, "--device needs --executor NAME");
     if (st || !o->executor) return st;
     out->board.executor = kiln_executor_find(kiln_str_from(o->executor));
     return out->board.executor
@@ -112,7 +117,7 @@ static kiln_status run_doctor(const kiln_server_shell_options *shell_options, ki
     return st;
 }
 
-/* The helper, while this process still has the rights that it was started with. */
+/* Starts the helper while this process still has all its rights. */
 static kiln_status open_helper(const options *o, kiln_arena *process,
                                kiln_server_shell_options *out) {
     char *home = NULL;
@@ -135,8 +140,8 @@ static kiln_status open_helper(const options *o, kiln_arena *process,
     return kiln_helper_open(&helper, &out->helper);
 }
 
-/* Gives the rights up where there are some. The folder that this process works in from now on is
- * the state folder, which it reaches whatever lies above it. */
+/* Gives up root's rights. From then on this process works in the state folder, which it can reach
+ * even if it may not enter the folders above. */
 static kiln_status split(kiln_server_shell_options *out) {
     if (geteuid() != 0) return NULL;
     const kiln_privilege_user user = kiln_privilege_find_user("/etc/passwd");
@@ -153,8 +158,8 @@ static kiln_status split(kiln_server_shell_options *out) {
     return NULL;
 }
 
-/* What is known of this machine's core; at its first start a server finds that out. A figure that
- * cannot be kept is measured anew at the next start. */
+/* Loads the figures of this machine's core, or measures and stores them at the first start. Figures
+ * that cannot be stored are measured again at the next start. */
 static void measure_core(const options *o, const kiln_server_shell_options *shell_options,
                          kiln_arena *process, kiln_board_options *board) {
     const char *folder = shell_options->state_folder;
@@ -170,7 +175,7 @@ static void measure_core(const options *o, const kiln_server_shell_options *shel
     }
     board->figures = figures;
     if (st) kiln_log(KILN_LOG_WARN, "figures of the core are not kept: %s", kiln_status_text(st));
-    kiln_status_free(st); /* what else needs the folder says so */
+    kiln_status_free(st); /* whatever else needs the folder reports it */
 }
 
 static kiln_status serve(const options *o, kiln_server_shell_options *shell_options,
@@ -179,10 +184,11 @@ static kiln_status serve(const options *o, kiln_server_shell_options *shell_opti
     kiln_privilege_clean_environment();
     kiln_status st = split(shell_options);
     if (st && !o->doctor) return st;
-    kiln_status_free(st); /* the doctor says what is wrong with the folder */
+    kiln_status_free(st); /* the doctor reports what is wrong with the folder */
     if (!o->doctor) measure_core(o, shell_options, process, &shell_options->board);
     kiln_privilege_shut(shell_options->builders > 0 && kiln_board_builder_codegen());
-    if (shell_options->is_split) shell_options->program = "/proc/self/exe"; /* wherever it lies */
+    if (shell_options->is_split)
+        shell_options->program = "/proc/self/exe"; /* it may not reach the path */
     if (o->doctor) return run_doctor(shell_options, process);
     st = kiln_server_shell_create(shell_options, &shell);
     if (!st) st = kiln_server_shell_run(shell);
@@ -205,52 +211,48 @@ static kiln_status run(const void *given, kiln_arena *process) {
 }
 
 int main(int argc, char **argv) {
-    /* The helper is this program again, as are contained children; they take no other option. So is
-     * a builder. */
+    /* The helper, contained children and builders are this program, too; they take no other option.
+     */
     if (kiln_helper_is_asked(argc, argv)) kiln_helper_main(argc, argv);
     if (kiln_board_builder_is_asked(argc, argv)) return kiln_board_builder_main(argc, argv);
     options o = {.builders = ALL};
     const kiln_opt option[] = {
         {"tracker", KILN_OPT_TEXT, &o.tracker, "ADDR",
-         "where the tracker listens: HOST:PORT or unix:PATH; ADDR,ADDR: or those that stand by"},
+         "address of the tracker, HOST:PORT or unix:PATH; ADDR,ADDR,... with standby trackers"},
         {"batch", KILN_OPT_TEXT, &o.batch, "FOLDER",
-         "measure the candidates that kiln batch wrote there, without a tracker, and end"},
-        {"key", KILN_OPT_TEXT, &o.key, "K",
-         "name under which this board serves (default: the host's name)"},
-        {"labels", KILN_OPT_TEXT, &o.labels, "K=V,...", "properties that jobs may ask for"},
+         "measure the candidates that kiln batch wrote there, without a tracker, and exit"},
+        {"key", KILN_OPT_TEXT, &o.key, "K", "name of this board (default: the host's name)"},
+        {"labels", KILN_OPT_TEXT, &o.labels, "K=V,...", "properties that jobs may require"},
         {"cluster", KILN_OPT_TEXT, &o.cluster, "NAME",
-         "measure on these cores only: cortex-a76, big, little, ..."},
+         "measure only on the cores of this cluster: cortex-a76, big, little, ..."},
         {"state", KILN_OPT_TEXT, &o.state, "DIR",
          "cached blobs and identity (default $KILN_HOME/rpc-server)"},
         {"executor", KILN_OPT_TEXT, &o.executor, "NAME",
-         "use only this one (default: as artefacts ask)"},
+         "use only this executor (default: the one that an artefact names)"},
         {"device", KILN_OPT_LIST, &o.device, "DEVICE",
          "which device of --executor to offer, by its number, from 0 on (default 0), by a part of "
          "its name, or where it is simulated by a configuration (vta:CONFIG, or a file NAME.vta "
          "with one); may be given several times"},
         {"slots", KILN_OPT_COUNT, &o.slots, "N",
-         "trials at once, each on cores of its own, or of each device; they time one after the "
-         "other "
-         "where they would disturb each other (default 1)"},
+         "trials at the same time, each on cores of its own (per device with --device); they time "
+         "one after the other where they would disturb each other (default 1)"},
         {"also", KILN_OPT_LIST, &o.also, "TARGET",
          "offer this target too, with a slot of its own; may be given several times"},
         {"builders", KILN_OPT_COUNT, &o.builders, "N",
-         "processes that build candidates, where this program has a compiler (default: one for "
-         "each "
-         "core that nothing is timed on)"},
+         "processes that build candidates, if this program has a compiler (default: one per core "
+         "on which nothing is timed)"},
         {"power-cycle", KILN_OPT_TEXT, &o.power_cycle, "COMMAND",
-         "switches this board off and on; run when nothing else helps"},
+         "command that switches this board off and on; run if self-checks keep failing"},
         {"require", KILN_OPT_TEXT, &o.require, "F,...",
-         "do not serve without these fences, or `all` (base/fences.def)"},
+         "do not start without these fences, or `all` (base/fences.def)"},
         {"calibrate", KILN_OPT_TEXT, &o.calibrate, "WHEN",
-         "measure this machine's core for cost models: once (default), again, whatever is kept "
-         "here "
-         "and at the tracker, or never"},
+         "measure this machine's core for cost models: once (default), again (replaces what this "
+         "board and the tracker stored), or never"},
         {"key-file", KILN_OPT_TEXT, &o.key_file, "F",
-         "key to show to the tracker (default $KILN_HOME/key; on this machine none is needed)"},
+         "key for the tracker (default $KILN_HOME/key; on this machine none is needed)"},
         {"insecure", KILN_OPT_FLAG, &o.insecure, NULL, "connect in plain text, without a key"},
         {"doctor", KILN_OPT_FLAG, &o.doctor, NULL,
-         "say what keeps this machine from being a good board, and end"},
+         "print what keeps this machine from being a good board, and exit"},
     };
     const kiln_daemon daemon = {
         .program = {.name = "kiln-rpc-server",

@@ -11,17 +11,18 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/macros.h"
 
 #define PATH_BYTES 256
 #define EMPTY_FILES 64u
 #define EMPTY_BYTES ((uint64_t)1 << 20)
-#define DRIVER_FILES 16384u /* that it may write, and places of what it sees */
+#define DRIVER_FILES 16384u /* files that it may write, and mount points */
 
 static bool write_file(const char *path, const char *content, int size) {
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     bool written = fd >= 0 && write(fd, content, (size_t)size) == size;
-    if (fd >= 0) close(fd);
+    kiln_fd_close(&fd);
     return written;
 }
 
@@ -37,8 +38,8 @@ bool kiln_namespace_user(void) {
 
 bool kiln_namespace_network(void) { return unshare(CLONE_NEWNET | CLONE_NEWIPC) == 0; }
 
-/* A file system that hangs nowhere in the machine's tree, so that no path leads back. -1: refused.
- */
+/* Makes a file system outside of the machine's tree, so that no path leads back to that. -1:
+ * refused. */
 static int mount_empty(uint64_t size_bytes, uint32_t files, uid_t owner, unsigned attributes) {
     char size[32], user[32], inodes[32];
     snprintf(size, sizeof size, "%llu", (unsigned long long)size_bytes);
@@ -61,7 +62,7 @@ bool kiln_namespace_files(uint64_t size_bytes, uid_t owner) {
     const unsigned attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
     int root = mount_empty(size_bytes, EMPTY_FILES, owner, attributes);
     bool entered = root >= 0 && fchdir(root) == 0 && chroot(".") == 0;
-    if (root >= 0) close(root);
+    kiln_fd_close(&root);
     return entered;
 }
 
@@ -76,11 +77,11 @@ static bool make_place(const char *path, bool is_folder) {
     }
     if (is_folder) return mkdir(path, 0755) == 0 || errno == EEXIST;
     int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-    if (fd >= 0) close(fd);
+    kiln_fd_close(&fd);
     return fd >= 0;
 }
 
-/* A link stays one: where it leads is seen by a row of its own. */
+/* Copies a symbolic link; its target needs a row of its own. */
 static bool copy_link(const char *from, const char *to) {
     char target[PATH_BYTES];
     const ssize_t size = readlink(from, target, sizeof target - 1);
@@ -89,8 +90,8 @@ static bool copy_link(const char *from, const char *to) {
     return symlink(target, to) == 0 || errno == EEXIST;
 }
 
-/* The processes of the child's own namespace, itself alone. Where they would be those of the
- * machine, or the kernel refuses, nothing is shown. */
+/* Mounts /proc of the child's own namespace. Without one, or if the kernel refuses, there is no
+ * /proc, so that the machine's processes stay hidden. */
 static void show_processes(const char *place) {
     const unsigned attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
     int context = getpid() == 1 ? fsopen("proc", FSOPEN_CLOEXEC) : -1;
@@ -98,11 +99,11 @@ static void show_processes(const char *place) {
     int tree = made ? fsmount(context, FSMOUNT_CLOEXEC, attributes) : -1;
     if (tree >= 0 && make_place(place, true))
         (void)move_mount(tree, "", AT_FDCWD, place, MOVE_MOUNT_F_EMPTY_PATH);
-    if (tree >= 0) close(tree);
-    if (context >= 0) close(context);
+    kiln_fd_close(&tree);
+    kiln_fd_close(&context);
 }
 
-/* The working folder is the new root. */
+/* Mounts the file at the same path below the working folder, the new root. */
 static bool show(const kiln_driver_file *file) {
     struct mount_attr attributes = {.attr_set = MOUNT_ATTR_NOSUID |
                                                 (file->is_device ? 0 : MOUNT_ATTR_RDONLY)};
@@ -112,9 +113,9 @@ static bool show(const kiln_driver_file *file) {
         show_processes(place);
         return true;
     }
-    if (lstat(place, &info) == 0) return true; /* within what another row shows */
+    if (lstat(place, &info) == 0) return true; /* below another row's folder */
     if (lstat(file->path, &info) != 0 || strlen(file->path) >= PATH_BYTES)
-        return true; /* the machine has none, or at a place that nobody reaches */
+        return true; /* the machine has none, or the path is too long */
     if (S_ISLNK(info.st_mode)) return copy_link(file->path, place);
     const unsigned flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE;
     if (!make_place(place, S_ISDIR(info.st_mode))) return false;
@@ -123,7 +124,7 @@ static bool show(const kiln_driver_file *file) {
                        mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attributes,
                                      sizeof attributes) == 0 &&
                        move_mount(tree, "", AT_FDCWD, place, MOVE_MOUNT_F_EMPTY_PATH) == 0;
-    if (tree >= 0) close(tree);
+    kiln_fd_close(&tree);
     return shown;
 }
 
@@ -142,19 +143,19 @@ bool kiln_namespace_driver_files(const kiln_driver *driver, uid_t owner) {
     const bool entered = root >= 0 &&
                          move_mount(root, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH) == 0 &&
                          fchdir(root) == 0;
-    if (root >= 0) close(root);
-    /* The old root lies below the new one and goes. */
+    kiln_fd_close(&root);
+    /* Puts the old root below the new one and unmounts it. */
     return entered && show_all(driver) && chown("tmp", owner, (gid_t)-1) == 0 &&
            syscall(SYS_pivot_root, ".", ".") == 0 && umount2(".", MNT_DETACH) == 0 &&
            chdir("/") == 0;
 }
 
-bool kiln_namespace_processes(pid_t *out_guard) {
-    *out_guard = 0;
-    if (getpid() == 1) return true; /* a zygote's copy is born into one */
+bool kiln_namespace_processes(pid_t *out_child) {
+    *out_child = 0;
+    if (getpid() == 1) return true; /* the zygote started it in one */
     if (unshare(CLONE_NEWPID) != 0) return false;
-    *out_guard = fork();
-    return *out_guard >= 0;
+    *out_child = fork();
+    return *out_child >= 0;
 }
 
 void kiln_namespace_leave_rights(void) {

@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 
-/* Between two looks at what was killed and is not gone. */
+/* Between two looks at a killed command that has not ended. */
 #define REST_RETRY_NS UINT64_C(10000000)
 
 struct kiln_power {
@@ -28,7 +28,7 @@ static void clear(kiln_power *power) {
     power->command = (kiln_held){0};
 }
 
-/* What the command started goes with it. */
+/* Kills what the command started, and waits for its end. */
 static void end_rest(void *context) {
     kiln_power *power = context;
     kiln_helper_kill(power->helper, power->command.number);

@@ -1,8 +1,8 @@
-/* The last resort for a board that does not get well: a command of its owner, who knows which plug
- * it hangs on. Run by the helper (rpc-server/helper.h), which alone knows it, as `/bin/sh -c
- * COMMAND`, with $PATH, the board's name in $KILN_BOARD and the reason in $KILN_REASON and no other
- * environment, one at a time, and killed with all its children when it takes longer than
- * KILN_POWER_LIMIT_NS. What comes of it is logged. On the loop's thread. */
+/* Runs the owner's --power-cycle command for a board that stays sick. The helper
+ * (rpc-server/helper.h), which alone knows the command, runs it as `/bin/sh -c COMMAND` with only
+ * $PATH, the board's name in $KILN_BOARD and the reason in $KILN_REASON in its environment. One
+ * command runs at a time; it is killed with all its children after KILN_POWER_LIMIT_NS. Its end is
+ * logged. Belongs to the loop's thread. */
 #ifndef KILN_RPC_SERVER_POWER_H
 #define KILN_RPC_SERVER_POWER_H
 
@@ -15,11 +15,11 @@ typedef struct kiln_power kiln_power;
 
 /* The helper outlives it. */
 kiln_power *kiln_power_create(kiln_loop *loop, kiln_helper *helper, uint64_t limit_ns);
-/* Logs that there is no command where the helper was told none. */
+/* Starts the command; logs if there is none. */
 void kiln_power_cycle(kiln_power *power, const char *reason);
-/* Whether the command, or what it started, runs. */
+/* Whether the command or a process that it started runs. */
 bool kiln_power_is_busy(const kiln_power *power);
-/* Kills the command when it still runs. NULL is fine. */
+/* Kills the command if it runs. NULL is fine. */
 void kiln_power_destroy(kiln_power *power);
 
 #endif

@@ -27,7 +27,7 @@ extern char **environ;
 #define PASSWD_BYTES_MAX ((size_t)8 << 20)
 #define DEPTH_MAX 16
 
-/* ---- Who ---- */
+/* ---- The user ---- */
 
 /* NAME:PASSWORD:UID:GID:... */
 static bool read_line(kiln_str line, const char *name, kiln_privilege_user *out_user) {
@@ -67,8 +67,7 @@ static kiln_status failure(const char *doing, const char *name) {
 
 static kiln_status give_entries(int folder, kiln_privilege_user user, int depth);
 
-/* The folder's own descriptor is closed. Its entries first: as long as it is ours, nobody changes
- * what is in it. */
+/* Closes `fd`. Changes the entries first: while the folder is ours, the user cannot change them. */
 static kiln_status give_folder(int fd, const char *name, kiln_privilege_user user, int depth) {
     kiln_status st = depth < DEPTH_MAX ? give_entries(fd, user, depth)
                                        : KILN_ERROR(FAILED_PRECONDITION, "%s lies too deep", name);
@@ -120,8 +119,8 @@ kiln_status kiln_privilege_take_folder(const char *path, kiln_privilege_user use
                         "%u, who the server runs as",
                         path, (unsigned)info.st_uid, (unsigned)user.uid);
     }
-    if (!st) st = kiln_folder_lock(path, &lock_fd); /* of a server that runs */
-    if (lock_fd >= 0) close(lock_fd);
+    if (!st) st = kiln_folder_lock(path, &lock_fd); /* a running server holds it */
+    kiln_fd_close(&lock_fd);
     if (!st) return kiln_status_note(give_folder(fd, path, user, 0), "%s", path);
     if (fd >= 0) close(fd);
     return st;
@@ -145,21 +144,21 @@ kiln_status kiln_privilege_leave_root(kiln_privilege_user user) {
         return KILN_ERROR(PERMISSION_DENIED, "becoming user %u: %s", (unsigned)user.uid,
                           strerror(errno));
     for (unsigned long right = 0; right <= CAP_LAST_CAP; right++)
-        (void)prctl(PR_CAPBSET_DROP, right, 0, 0, 0); /* one that is not there any more */
+        (void)prctl(PR_CAPBSET_DROP, right, 0, 0, 0); /* fails for one that was dropped before */
     if (setresuid(user.uid, user.uid, user.uid) != 0) {
         kiln_status st = KILN_ERROR(PERMISSION_DENIED, "becoming user %u: %s", (unsigned)user.uid,
                                     strerror(errno));
         (void)!setresgid(0, 0, 0);
         return st;
     }
-    /* Inheritable ones survive a change of user. */
+    /* Inheritable capabilities survive a change of user. */
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
     syscall(SYS_capset, &header, none);
-    /* The change of user has cleared it. */
+    /* The change of user cleared it. */
     prctl(PR_SET_PDEATHSIG, asked);
     if (setuid(0) == 0 || setgid(0) == 0 || has_capabilities())
-        return KILN_ERROR(INTERNAL, "root could not be left");
+        return KILN_ERROR(INTERNAL, "the process still has root's rights");
     return NULL;
 }
 
@@ -182,10 +181,10 @@ void kiln_privilege_hide(void) {
 /* ---- System calls ---- */
 
 static const int refused_calls[] = {
-    /* Other processes. */
+    /* Access to other processes. */
     SCMP_SYS(ptrace), SCMP_SYS(process_vm_readv), SCMP_SYS(process_vm_writev), SCMP_SYS(kcmp),
     SCMP_SYS(pidfd_getfd), SCMP_SYS(perf_event_open),
-    /* Who we are. */
+    /* Users and rights. */
     SCMP_SYS(setuid), SCMP_SYS(setreuid), SCMP_SYS(setresuid), SCMP_SYS(setgid), SCMP_SYS(setregid),
     SCMP_SYS(setresgid), SCMP_SYS(setgroups), SCMP_SYS(setfsuid), SCMP_SYS(setfsgid),
     SCMP_SYS(capset), SCMP_SYS(personality), SCMP_SYS(keyctl), SCMP_SYS(add_key),
@@ -214,14 +213,14 @@ static int refuse(scmp_filter_ctx filter, int call) {
     return seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), call, 0);
 }
 
-/* A call that this processor does not have needs no rule. */
+/* Calls that this processor lacks get no rule. */
 static void add_rules(scmp_filter_ctx filter, bool may_start) {
     for (size_t i = 0; i < KILN_ARRAY_COUNT(refused_calls); i++)
         (void)refuse(filter, refused_calls[i]);
     for (size_t i = 0; i < KILN_ARRAY_COUNT(namespaces); i++)
         (void)seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
                                SCMP_A0(SCMP_CMP_MASKED_EQ, namespaces[i], namespaces[i]));
-    /* Its flags lie in memory, where no filter sees them; the C library then uses clone. */
+    /* Filters cannot read clone3's flags in memory; the C library then uses clone. */
     (void)seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
     if (may_start) return;
     (void)refuse(filter, SCMP_SYS(execve));
@@ -235,6 +234,6 @@ void kiln_privilege_shut(bool may_start) {
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
     if (!filter) return;
     add_rules(filter, may_start);
-    (void)seccomp_load(filter); /* where the kernel has none, other fences stand */
+    (void)seccomp_load(filter); /* without filters in the kernel the other fences remain */
     seccomp_release(filter);
 }

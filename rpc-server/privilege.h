@@ -1,6 +1,7 @@
-/* What the half of a server that listens to peers gives up (rpc-server/helper.h has the other
- * half): root for a user of its own, every capability, new privileges, being looked at, and the
- * system calls that serve to get some back. Called by main before there are threads or peers. */
+/* How the server process, which listens to peers, gives up its rights (rpc-server/helper.h keeps
+ * them): it changes from root to a user of its own, drops all capabilities and new privileges,
+ * forbids others to read or trace it, and filters the system calls that could regain rights. Called
+ * by main before there are threads or peers. */
 #ifndef KILN_RPC_SERVER_PRIVILEGE_H
 #define KILN_RPC_SERVER_PRIVILEGE_H
 
@@ -9,8 +10,8 @@
 
 #include "base/status.h"
 
-/* Who the half becomes where nobody is named kiln-board or kiln: a number in the range that systemd
- * (UIDS-GIDS, "unused") and Debian leave to nobody, and another than the children's
+/* User number of the server process if no user is named kiln-board or kiln: from a range that
+ * systemd (UIDS-GIDS, "unused") and Debian leave free, and different from the children's
  * (rpc-server/sandbox.h). */
 #define KILN_PRIVILEGE_USER 61180u
 
@@ -19,31 +20,29 @@ typedef struct kiln_privilege_user {
     gid_t gid;
 } kiln_privilege_user;
 
-/* The user in the file `passwd` (/etc/passwd; read here, because static programs have no name
- * service) that is named kiln-board, else kiln, unless that is root or the children's user; else
+/* Finds the user kiln-board, else kiln, in the file `passwd` (/etc/passwd; parsed here, because
+ * static programs have no name service). Without one, or if it is root or the children's user:
  * KILN_PRIVILEGE_USER. */
 kiln_privilege_user kiln_privilege_find_user(const char *passwd);
 
-/* Makes the folder, unless it is there, and gives it and what lies in it to `user`. Follows no
- * link; what somebody could have put there to have something else given away (links, files with
- * several names, devices) is removed. Nothing is touched in a folder that belongs to `user`
- * already. PERMISSION_DENIED: it belongs to somebody else, or is a link; FAILED_PRECONDITION:
- * another server uses it. */
+/* Makes the folder if needed and changes the owner of everything in it to `user`. Follows no link,
+ * and removes entries through which other files could be given away (links, files with several
+ * names, devices). Changes nothing if the folder already belongs to `user`. PERMISSION_DENIED: the
+ * folder belongs to another user, or is a link; FAILED_PRECONDITION: another server uses it. */
 KILN_MUST_USE kiln_status kiln_privilege_take_folder(const char *path, kiln_privilege_user user);
 
-/* Becomes that user, without groups and capabilities, for ever. PERMISSION_DENIED: the system does
- * not let us (a container without the right to); then nothing has changed. */
+/* Becomes that user, without groups and capabilities, for good. PERMISSION_DENIED: the system
+ * refuses (a container without that right), and nothing has changed. */
 KILN_MUST_USE kiln_status kiln_privilege_leave_root(kiln_privilege_user user);
 
-/* Wipes the environment, also where the kernel shows it, of all but Kiln's own variables and those
- * of drivers (drivers.def) and sanitizers: neither this process nor the builders that it starts
- * have more. */
+/* Removes all variables from the environment, and from where the kernel shows it, except Kiln's,
+ * drivers' (drivers.def) and sanitizers'. Builders inherit the rest. */
 void kiln_privilege_clean_environment(void);
-/* Nobody but root reads or traces this process from now on, nor dumps its core. */
+/* From now on only root can read or trace this process, and it dumps no core. */
 void kiln_privilege_hide(void);
-/* No new privileges, hidden, and no system call that gets rights, mounts, loads, traces or starts
- * programs (those only with `may_start`), for this process and what it starts. Where the kernel has
- * no filters there is none. */
+/* Sets no-new-privileges, hides the process, and refuses system calls that gain rights, mount, load
+ * modules, trace, or start programs (allowed with `may_start`), for this process and its children.
+ * Without filters in the kernel the calls stay allowed. */
 void kiln_privilege_shut(bool may_start);
 
 #endif

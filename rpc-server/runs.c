@@ -13,7 +13,7 @@ struct kiln_runs {
     kiln_arena arena; /* of all its life */
     kiln_supervisor *supervisor;
     kiln_golden golden;
-    uint64_t check_run; /* the run that is the self-check; 0: none */
+    uint64_t check_run; /* number of the running self-check; 0: none */
 };
 
 /* ---- The self-check ---- */
@@ -25,7 +25,7 @@ void kiln_runs_check(kiln_runs *runs, const kiln_server_action *action) {
     kiln_supervisor_start(runs->supervisor, action->slot, action->run, &trial, &blobs);
 }
 
-/* Whether that run was the self-check: then its end is decided here. */
+/* Posts CHECKED if the run was the self-check; returns whether it was. */
 static bool end_check(kiln_runs *runs, uint64_t run, const kiln_msg_trial_result *result) {
     if (run != runs->check_run) return false;
     runs->check_run = 0;
@@ -40,7 +40,7 @@ static bool end_check(kiln_runs *runs, uint64_t run, const kiln_msg_trial_result
     return true;
 }
 
-/* ---- What happens to a child ---- */
+/* ---- Events of a child ---- */
 
 static void post(kiln_runs *runs, kiln_server_event_kind kind, uint32_t slot, uint64_t run,
                  kiln_server_event event) {
@@ -75,12 +75,12 @@ static void on_died(void *context, uint32_t slot, uint64_t run, const char *text
         post(context, KILN_SERVER_DIED, slot, run, (kiln_server_event){.text = text});
 }
 
-static const kiln_supervisor_handler cage_handler = {on_loaded, on_phase, on_vacated, on_finished,
-                                                     on_died};
+static const kiln_supervisor_handler supervisor_handler = {on_loaded, on_phase, on_vacated,
+                                                           on_finished, on_died};
 
-/* ---- What is asked ---- */
+/* ---- Actions ---- */
 
-/* Paths of a trial's blobs; they live in `scratch`. */
+/* Finds the paths of a trial's blobs, in `scratch`. */
 static kiln_status find_blobs(kiln_runs *runs, const kiln_msg_trial *trial, kiln_arena *scratch,
                               kiln_supervisor_blobs *out) {
     kiln_blob_store *store = runs->options.store;
@@ -108,7 +108,7 @@ void kiln_runs_start(kiln_runs *runs, const kiln_server_action *action) {
     if (!st) {
         blobs.waits = action->waits;
         kiln_supervisor_start(runs->supervisor, action->slot, action->run, trial, &blobs);
-    } else { /* it was evicted between FETCHED and now */
+    } else { /* a blob was evicted after FETCHED */
         const kiln_msg_trial_result result = {.outcome = KILN_OUTCOME_INFRA,
                                               .blame = KILN_BLAME_INFRA,
                                               .text = kiln_str_from(kiln_status_text(st))};
@@ -142,7 +142,7 @@ kiln_status kiln_runs_create(const kiln_runs_options *options, kiln_runs **out_r
         .executor = options->executor,
         .slots = options->slots,
         .peak_flops = options->peak_flops,
-        .handler = &cage_handler,
+        .handler = &supervisor_handler,
         .context = runs};
     kiln_status st =
         kiln_golden_open(kiln_arena_printf(&runs->arena, "%s/golden", options->state_folder),

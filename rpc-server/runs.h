@@ -1,6 +1,6 @@
-/* Runs as the decisions of rpc-server/server.h ask for them: the blobs of a trial found, a
- * contained child started (rpc-server/supervisor.h), the board's self-check told from trials. What
- * happens comes back as events. Belongs to the loop's thread. */
+/* Carries out the actions START, TIME, KILL and CHECK of rpc-server/server.h: finds a trial's
+ * blobs, starts its contained child (rpc-server/supervisor.h), and posts events. Tells the board's
+ * self-check from trials. Belongs to the loop's thread. */
 #ifndef KILN_RPC_SERVER_RUNS_H
 #define KILN_RPC_SERVER_RUNS_H
 
@@ -11,7 +11,7 @@
 #include "rpc-server/server.h"
 #include "rpc-server/slots.h"
 
-/* Of cached artefacts and references, and of what modules leave. */
+/* Limit of the store: artefacts, references and outputs of modules. */
 #define KILN_SERVER_BLOB_BYTES_MAX ((uint64_t)4 << 30)
 
 typedef struct kiln_runs kiln_runs;
@@ -21,11 +21,11 @@ typedef struct kiln_runs_options {
     kiln_helper *helper; /* as in rpc-server/supervisor.h */
     const char *state_folder;
     const char *emulator;          /* as in rpc-server/supervisor.h */
-    const kiln_executor *executor; /* NULL: as artefacts ask */
+    const kiln_executor *executor; /* NULL: the one that an artefact names */
     const kiln_slots *slots;
     double peak_flops;
     kiln_blob_store *store;
-    /* What an event points to lasts until it returns. */
+    /* Must copy what it keeps of an event. */
     void (*post)(void *context, const kiln_server_event *event);
     void *context;
 } kiln_runs_options;
@@ -33,9 +33,9 @@ typedef struct kiln_runs_options {
 /* What `options` points to must outlive it. PERMISSION_DENIED, RESOURCE_EXHAUSTED: the state
  * folder, or the first child. */
 KILN_MUST_USE kiln_status kiln_runs_create(const kiln_runs_options *options, kiln_runs **out_runs);
-/* Kills what runs, without an event. NULL is fine. */
+/* Kills running children, without events. NULL is fine. */
 void kiln_runs_destroy(kiln_runs *runs);
-/* How long the board may take to check itself; 0: there is no golden kernel for it. */
+/* Deadline of the board's self-check; 0: there is no golden kernel for this target. */
 uint64_t kiln_runs_check_ns(const kiln_runs *runs);
 /* kiln_supervisor_norm. */
 const kiln_reference_kernel_norm *kiln_runs_norm(const kiln_runs *runs, uint32_t slot);
@@ -44,7 +44,7 @@ void kiln_runs_put_reading(const kiln_runs *runs, uint32_t slot, kiln_msg_env *e
 /* kiln_supervisor_fences. */
 uint32_t kiln_runs_fences(const kiln_runs *runs);
 
-/* The actions START, TIME, KILL and CHECK. */
+/* The actions. */
 void kiln_runs_start(kiln_runs *runs, const kiln_server_action *action);
 void kiln_runs_time(kiln_runs *runs, const kiln_server_action *action);
 void kiln_runs_kill(kiln_runs *runs, const kiln_server_action *action);

@@ -22,10 +22,10 @@
 #include "base/proc.h"
 #include "rpc-server/namespaces.h"
 
-#define ORDER_BYTES ((uint64_t)4096) /* of what is written to a device file */
+#define ORDER_BYTES ((uint64_t)4096) /* written to a device file at once */
 
-/* What a sanitizer's runtime calls by itself: for its memory, for the signal stack before a
- * function that does not return, and in the thread that one of them has. */
+/* System calls of sanitizers' runtimes: for memory, for the signal stack before a noreturn
+ * function, and in ThreadSanitizer's own thread. */
 #if KILN_SANITIZED
 #define RUNTIME_CALLS                                                                              \
     SCMP_SYS(sigaltstack), SCMP_SYS(gettimeofday), SCMP_SYS(nanosleep), SCMP_SYS(clock_nanosleep), \
@@ -53,9 +53,9 @@ static void limit(int resource, uint64_t value, const char *doing) {
     must(setrlimit(resource, &(struct rlimit){wanted, wanted}), doing);
 }
 
-/* ---- Whether a limit is one here: qemu-user takes some and ignores them ---- */
+/* ---- Trying limits: qemu-user accepts some and ignores them ---- */
 
-/* Whether `denied` is so with the soft limit of `resource` at 0. */
+/* Whether `denied` returns true with a soft limit of 0 for `resource`. */
 static bool limit_holds(int resource, bool (*denied)(void)) {
     struct rlimit now;
     must(getrlimit(resource, &now), "reading a limit");
@@ -64,7 +64,7 @@ static bool limit_holds(int resource, bool (*denied)(void)) {
     return holds;
 }
 
-static bool cannot_fork(void) {
+bool kiln_sandbox_cannot_fork(void) {
     pid_t child = fork();
     if (child == 0) kiln_sandbox_exit(0);
     if (child > 0) waitpid(child, NULL, 0);
@@ -89,16 +89,16 @@ static bool leave_root(void) {
     return true;
 }
 
-/* What holds for the process that computes and for the one that guards it. */
+/* Restrictions for the computing process and for the one that waits for it. */
 static bool bind_to_parent(const kiln_driver *driver) {
     bool left_root = leave_root();
     kiln_namespace_leave_rights();
-    /* After the change of user, which clears it. */
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* the server ends with the helper, and closes the socket */
-    /* What a process has in /proc belongs to root where it is not dumpable, and NVIDIA's driver
-     * names its threads there. */
+    /* after the change of user, which clears it */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* the helper's end kills the child, too */
+    /* /proc entries of a process that is not dumpable belong to root, but NVIDIA's driver writes
+     * its threads' names there. */
     const bool dumpable = driver && kiln_driver_sees(driver, "/proc");
-    must(prctl(PR_SET_DUMPABLE, dumpable), "setting who may look at the child");
+    must(prctl(PR_SET_DUMPABLE, dumpable), "setting whether the child is dumpable");
     must(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "forbidding new privileges");
     limit(RLIMIT_CORE, 0, "limiting core dumps");
     const bool writes = driver && kiln_driver_has_files(driver);
@@ -106,7 +106,7 @@ static bool bind_to_parent(const kiln_driver *driver) {
     return left_root;
 }
 
-/* Waits for the first process of the namespace and ends as it did. */
+/* Waits for the first process of the namespace and ends with the same status. */
 KILN_NORETURN static void guard(pid_t child) {
     int status = 0;
     close_range(0, ~0U, 0); /* the socket must end with the child */
@@ -119,8 +119,8 @@ KILN_NORETURN static void guard(pid_t child) {
     kiln_sandbox_exit(WEXITSTATUS(status));
 }
 
-/* An emulator ends by sending itself the signal that its program died of, which the first process
- * of a namespace does not take: it would wait for ever. */
+/* An emulator ends by sending itself its program's signal. The first process of a namespace ignores
+ * such signals and would wait forever. */
 static bool is_emulated(void) {
     kiln_arena arena;
     kiln_arena_init(&arena, 0);
@@ -129,7 +129,8 @@ static bool is_emulated(void) {
     return emulated;
 }
 
-/* A file system and processes of its own, unless a sanitizer must read /proc and map files. */
+/* Enters namespaces for files, processes and the network, unless a sanitizer must read /proc and
+ * map files. */
 static uint32_t enter_namespaces(const kiln_driver *driver) {
     uint32_t fences = 0;
     pid_t child = 0;
@@ -147,11 +148,11 @@ static uint32_t enter_namespaces(const kiln_driver *driver) {
 
 void kiln_sandbox_confine(const kiln_driver *driver, kiln_sandbox *out_sandbox) {
     int memory_fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    kiln_child_leave_stopping(); /* before there is a guard */
+    kiln_child_leave_stopping(); /* before guard() forks */
     uint32_t fences = enter_namespaces(driver);
     const bool starts = driver && driver->starts, bounded = !driver || driver->bounded;
     if (bind_to_parent(driver)) fences |= 1U << KILN_FENCE_UID;
-    if (!KILN_SANITIZED && !starts && limit_holds(RLIMIT_NPROC, cannot_fork))
+    if (!KILN_SANITIZED && !starts && limit_holds(RLIMIT_NPROC, kiln_sandbox_cannot_fork))
         fences |= 1U << KILN_FENCE_PROCESSES;
     if (!KILN_SANITIZED && bounded && limit_holds(RLIMIT_AS, cannot_map))
         fences |= 1U << KILN_FENCE_MEMORY;
@@ -159,7 +160,7 @@ void kiln_sandbox_confine(const kiln_driver *driver, kiln_sandbox *out_sandbox) 
     *out_sandbox = (kiln_sandbox){fences, memory_fd, driver};
 }
 
-/* The server is not root where its helper is, so it cannot give the folder away. */
+/* The server gave up root, so it cannot change the folder's owner. */
 void kiln_sandbox_let_write(int folder_fd) { (void)fchmod(folder_fd, S_ISVTX | 0733); }
 
 /* ---- The second step ---- */
@@ -192,19 +193,19 @@ static int add_rules(scmp_filter_ctx filter) {
                                 RUNTIME_CALLS};
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < KILN_ARRAY_COUNT(calls); i++) rc = allow(filter, calls[i]);
-    /* To its parent, and nowhere else: no address, no other descriptor. */
+    /* Only to the parent: no address, no other descriptor. */
     if (rc == 0)
         rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(sendto), 2,
                               SCMP_A0(SCMP_CMP_EQ, KILN_SANDBOX_SOCKET, 0),
                               SCMP_A4(SCMP_CMP_EQ, 0, 0));
-    /* Packed constants become read-only; nothing becomes writable or executable. */
+    /* To make packed constants read-only; nothing can become writable or executable. */
     if (rc == 0)
         rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
                               SCMP_A2(SCMP_CMP_EQ, PROT_READ, 0));
     return rc;
 }
 
-/* A call that this processor does not have needs no rule. */
+/* Calls that this processor lacks get no rule. */
 static int add_driver_rules(scmp_filter_ctx filter, const kiln_driver *driver) {
     int rc = 0, call = 0;
     for (uint32_t at = 0; rc == 0 && kiln_driver_next_call(driver, &at, &call);)
@@ -212,11 +213,11 @@ static int add_driver_rules(scmp_filter_ctx filter, const kiln_driver *driver) {
     return rc;
 }
 
-/* Drivers look which calls there are, and live without some. */
+/* Drivers try calls and do without those that fail. */
 static void install_filter(const kiln_driver *driver) {
     scmp_filter_ctx filter = seccomp_init(driver ? SCMP_ACT_ERRNO(ENOSYS) : SCMP_ACT_KILL_PROCESS);
     must(filter ? 0 : -1, "making the system call filter");
-    int rc = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1); /* the pool's threads as well */
+    int rc = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1); /* for the pool's threads, too */
     if (rc == 0) rc = driver ? add_driver_rules(filter, driver) : add_rules(filter);
     if (rc == 0) rc = seccomp_load(filter);
     errno = -rc;
@@ -224,7 +225,7 @@ static void install_filter(const kiln_driver *driver) {
     seccomp_release(filter);
 }
 
-/* Whatever library caught these signals, a report of its own would need the system. */
+/* A library's handler of such a signal would use forbidden calls. */
 static void reset_fault_signals(void) {
     static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(faults); i++) signal(faults[i], SIG_DFL);
@@ -234,7 +235,7 @@ KILN_NORETURN void kiln_sandbox_exit(int code) {
     for (;;) syscall(SYS_exit_group, code);
 }
 
-/* Only the soft limit: the next trial has time of its own. */
+/* Sets only the soft limit, because the next trial raises it again. */
 void kiln_sandbox_allow_time(uint64_t cpu_seconds) {
     const uint64_t spent = kiln_clock_process_ns() / KILN_NS_PER_S + 1;
     struct rlimit now;

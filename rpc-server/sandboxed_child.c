@@ -22,35 +22,35 @@ typedef struct kernel {
     struct child *child;
     const kiln_executor_vtable *vtable;
     void *program;
-    char *first, *last; /* where its outputs go after the first call and after the last */
+    char *first, *last; /* receive its outputs after the first and the last call */
     uint64_t call_ns;   /* of the last checked call */
     kiln_timing timing;
 } kernel;
 
-/* Large, and reused throughout: nothing may be allocated once the full sandbox is shut. */
+/* State of the process. Static, because nothing may be allocated once the full sandbox is shut. */
 typedef struct child {
     kiln_child_order order;
     int fd[KILN_CHILD_FDS_MAX];
     const kiln_executor *executor;
     void *device;
     kernel kernel[KILN_CHILD_KERNELS_MAX];
-    kiln_sandboxed_module *module; /* a module, in place of kernels */
+    kiln_sandboxed_module *module; /* instead of kernels; NULL: none */
     kiln_child_note note;
     kiln_sandbox sandbox;
     void *outputs; /* mapped */
     uint64_t outputs_bytes;
-    bool knows_absence; /* of the measuring thread from its core; with others, it may wait for them
-                         */
+    bool knows_absence; /* whether time that the measuring thread was off its core can be told; not
+                           with more threads, for which it may wait */
     kiln_reference_kernel reference;
-    kiln_pages pace_data;
-    bool paces_device; /* its pace can be had, and stands in for the core's */
+    kiln_pages reference_data;
+    bool reads_device; /* reference kernels run on the device, not on the core */
     kiln_timing_turn turn[KILN_CHILD_KERNELS_MAX];
 } child;
 
 static void say(child *self, kiln_child_said said) {
     self->note.magic = KILN_CHILD_MAGIC;
     self->note.said = said;
-    /* Without its parent the child has nothing to live for. */
+    /* Nobody needs the child when its parent has ended. */
     if (!kiln_child_send_note(KILN_SANDBOX_SOCKET, &self->note))
         kiln_sandbox_exit(KILN_UNAVAILABLE);
 }
@@ -72,8 +72,8 @@ static void refuse(child *self, kiln_status status) {
     say(self, KILN_CHILD_REFUSED);
 }
 
-/* What a device thinks of it is worth a line; whatever state it is in, the next trial gets a fresh
- * one. */
+/* Reports a failed call with the device's message, if there is one. The process ends, because the
+ * next trial needs a fresh device. */
 KILN_NORETURN static void end_failed(child *self, kiln_ran ran) {
     const kiln_executor_vtable *vtable = self->executor ? self->executor->vtable : NULL;
     self->note.code = ran;
@@ -83,7 +83,7 @@ KILN_NORETURN static void end_failed(child *self, kiln_ran ran) {
     kiln_sandbox_exit(0);
 }
 
-/* Goes on only when the candidate did. */
+/* Ends the process unless the candidate's call succeeded. */
 static void expect_ok(child *self, kiln_ran ran) {
     if (ran != KILN_RAN_OK) end_failed(self, ran);
 }
@@ -93,7 +93,7 @@ static kiln_status pin_to(const uint32_t *core, uint32_t core_count) {
     CPU_ZERO(&set);
     for (uint32_t i = 0; i < core_count; i++) CPU_SET(core[i], &set);
     if (sched_setaffinity(0, sizeof set, &set) != 0)
-        return KILN_ERROR(RESOURCE_EXHAUSTED, "core %u is not to be had for measuring", core[0]);
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "cannot pin to core %u for measuring", core[0]);
     return NULL;
 }
 
@@ -120,25 +120,26 @@ static kiln_status load_kernel(child *self, uint32_t index, char *outputs, kiln_
     k->first = outputs;
     k->last = outputs + order->output_bytes;
     if (!st) st = k->vtable->load(self->device, artefact_bytes, &artefact.manifest, &k->program);
-    if (bytes) munmap(bytes, (size_t)order->artefact_bytes); /* it was copied */
+    if (bytes) munmap(bytes, (size_t)order->artefact_bytes); /* load copied it */
     if (!st) k->vtable->fill(k->program, self->order.seed);
     return st;
 }
 
-/* The environment of the driver, which writes into a folder of the child's own. Where that is not
- * the root, folders above it may be closed to the child, so the path is a relative one. */
-static void point_driver(const child *self) {
+/* Sets the driver's environment, so that it writes into the child's own folder. The path is
+ * relative unless the child has its own root, because it may not be allowed to enter the folders
+ * above. */
+static void set_driver_environment(const child *self) {
     kiln_driver_variable variable;
     const char *here = self->sandbox.fences & 1U << KILN_FENCE_FOLDER ? "/tmp" : "./driver";
     for (uint32_t at = 0; kiln_driver_next_variable(self->sandbox.driver, &at, &variable);)
         setenv(variable.name, variable.value ? variable.value : here, 1);
 }
 
-static kiln_status load_guest(child *self, kiln_arena *arena) {
+static kiln_status load_module(child *self, kiln_arena *arena) {
     const kiln_child_order *order = &self->order;
     void *module = NULL, *inputs = NULL, *outputs = NULL;
     const int *file = self->fd + KILN_CHILD_ARTEFACT;
-    if (self->sandbox.driver) point_driver(self);
+    if (self->sandbox.driver) set_driver_environment(self);
     kiln_status st = pin_to(order->core, self->sandbox.driver ? order->core_count : 1);
     if (!st) st = map(file[0], order->kernel[0].artefact_bytes, PROT_READ, &module);
     if (!st) st = map(file[1], order->module.input_bytes, PROT_READ, &inputs);
@@ -156,29 +157,29 @@ static void shut(const child *self) {
                       &(kiln_sandbox_bounds){order->cpu_seconds, order->memory_bytes});
 }
 
-/* A driver's own threads go where this one may when it is opened: a device in software computes on
- * all cores of the slot. */
+/* A driver's threads inherit this thread's cores when the device is opened: a device in software
+ * needs all cores of the slot. */
 static kiln_status open_device(child *self) {
     const kiln_child_order *order = &self->order;
     const kiln_executor *executor = kiln_executor_at(order->executor);
     const kiln_executor_setup setup = {order->core_count, order->core, executor->name,
                                        order->device};
     self->executor = executor;
-    if (self->sandbox.driver) point_driver(self);
+    if (self->sandbox.driver) set_driver_environment(self);
     kiln_status st = pin_to(order->core, executor->driver ? order->core_count : 1);
     if (!st) st = executor->vtable->open(&setup, &self->device);
     if (!st || !executor->driver) return st;
-    /* Whatever it was, no candidate had a hand in it. */
+    /* No candidate has run, so the fault is the board's. */
     kiln_status unavailable =
         KILN_ERROR(UNAVAILABLE, "opening device %u: %s", order->device, kiln_status_text(st));
     kiln_status_free(st);
     return unavailable;
 }
 
-/* Nothing of the candidates runs before the sandbox is shut. */
+/* Loads all kernels. No candidate code runs before the sandbox is shut. */
 static kiln_status load(child *self, kiln_arena *arena) {
     const kiln_child_order *order = &self->order;
-    if (order->module.is_asked) return load_guest(self, arena);
+    if (order->module.is_asked) return load_module(self, arena);
     self->outputs_bytes = 0;
     for (uint32_t i = 0; i < order->kernel_count; i++)
         self->outputs_bytes += 2 * order->kernel[i].output_bytes;
@@ -198,7 +199,7 @@ static kiln_status load(child *self, kiln_arena *arena) {
     return st;
 }
 
-/* Nothing of a trial is left for the next one. */
+/* Frees everything of a trial before the next one. */
 static void unload(child *self) {
     const kiln_child_order *order = &self->order;
     for (uint32_t i = 0; i < order->kernel_count; i++) {
@@ -211,7 +212,7 @@ static void unload(child *self) {
         close(self->fd[i]);
 }
 
-/* Source of times for timing.h. What went wrong ends the process here, so it never fails. */
+/* Runs and times the kernel for timing.h. A failure ends the process. */
 static kiln_timing_spent run_timed(void *context, uint32_t runs) {
     kernel *k = context;
     kiln_timing_spent spent = {0};
@@ -223,29 +224,29 @@ static kiln_timing_spent run_timed(void *context, uint32_t runs) {
     return spent;
 }
 
-static kiln_reference_kernel_times take_pace(void *context) {
+static kiln_reference_kernel_times take_core_times(void *context) {
     child *self = context;
     return kiln_reference_kernel_take(&self->reference);
 }
 
-static kiln_reference_kernel_times take_device_pace(void *context) {
+static kiln_reference_kernel_times take_device_times(void *context) {
     child *self = context;
-    return self->executor->vtable->pace(self->device);
+    return self->executor->vtable->reference(self->device);
 }
 
-/* Of what the candidates run on. A device in software shares its cores with everything here: their
- * reading is the better one. */
+/* Measures reference kernels on the device or core that runs the candidates. For a device in
+ * software the cores' reading is the better one, because it shares them with this process. */
 static void take_round(child *self) {
     const kiln_executor_vtable *vtable = self->executor ? self->executor->vtable : NULL;
-    self->paces_device = false;
+    self->reads_device = false;
     self->note.round = (kiln_reference_kernel_round){0};
     if (!self->order.is_gpu || !vtable)
         self->note.round = kiln_reference_kernel_measure(&self->reference);
     else if (vtable->round)
-        self->paces_device = vtable->round(self->device, &self->note.round);
+        self->reads_device = vtable->round(self->device, &self->note.round);
 }
 
-/* The state of what the candidates run on goes with the notes from here on. */
+/* Reads the device's state into the note, which carries it from here on. */
 static void read_device(child *self) {
     const kiln_executor_vtable *vtable = self->executor ? self->executor->vtable : NULL;
     self->note.is_read = vtable && vtable->read && vtable->read(self->device, &self->note.reading);
@@ -263,7 +264,7 @@ static void report(child *self) {
     }
 }
 
-/* By a clock that counts what was done: another run would take the same time and leave the same. */
+/* For simulators, which count time: another run would give the same time and outputs. */
 static void measure_once(child *self) {
     const kiln_child_order *order = &self->order;
     for (uint32_t i = 0; i < order->kernel_count; i++) {
@@ -283,17 +284,17 @@ static void measure(child *self) {
     const kiln_child_order *order = &self->order;
     const uint64_t overhead_ns = kiln_timing_overhead_ns();
     kiln_timing_turn *turn = self->turn;
-    /* A thread that waits for a device has its core all the same. */
+    /* A thread that waits for a device is not off its core. */
     self->knows_absence =
         !self->executor->driver && order->core_count == 1 && kiln_timing_knows_absence();
-    /* A reading of this core says nothing of a device, and beside a device in software it would
-     * take a core from it. */
-    kiln_timing_pace pace = {.context = self};
+    /* Readings of this core do not tell a device's speed, and would take a core away from a device
+     * in software. */
+    kiln_timing_reference reference = {.context = self};
     const kiln_timing_warmth warmth =
         order->is_gpu ? KILN_TIMING_WARM_DEVICE : KILN_TIMING_WARM_CORE;
-    if (!self->executor->driver || self->paces_device) {
-        pace.take = self->paces_device ? take_device_pace : take_pace;
-        pace.norm = order->norm;
+    if (!self->executor->driver || self->reads_device) {
+        reference.take = self->reads_device ? take_device_times : take_core_times;
+        reference.norm = order->norm;
     }
     for (uint32_t i = 0; i < order->kernel_count; i++) {
         kernel *k = &self->kernel[i];
@@ -304,19 +305,19 @@ static void measure(child *self) {
         turn[i].runs = kiln_timing_warm_up(&turn[i].source, &order->policy, k->call_ns, &warmth);
     }
     enter(self, KILN_PHASE_RUN);
-    kiln_timing_sample(turn, order->kernel_count, &pace, &order->policy, order->race_ns);
+    kiln_timing_sample(turn, order->kernel_count, &reference, &order->policy, order->race_ns);
 
     read_device(self);
     enter(self, KILN_PHASE_CHECK);
     for (uint32_t i = 0; i < order->kernel_count; i++) {
         kernel *k = &self->kernel[i];
-        /* One that is raced out was checked once; nobody will ship it. */
+        /* A kernel that was raced out is not shipped, so its first check suffices. */
         if (k->timing.stop != KILN_STOP_RACED) check(k, KILN_POISON_LAST, k->last);
     }
     report(self);
 }
 
-KILN_NORETURN static void run_guest(child *self) {
+KILN_NORETURN static void run_module(child *self) {
     expect_ok(self, kiln_sandboxed_module_pack(self->module) ? KILN_RAN_OK : KILN_RAN_ERROR);
     enter(self, KILN_PHASE_RUN);
     expect_ok(self, kiln_sandboxed_module_run(self->module, self->note.round.peak_flops)
@@ -327,11 +328,11 @@ KILN_NORETURN static void run_guest(child *self) {
     kiln_sandbox_exit(0);
 }
 
-static void open_pacer(child *self) {
+static void open_reference(child *self) {
     kiln_status st =
-        kiln_pages_create(KILN_REFERENCE_KERNEL_BYTES, KILN_GUARD_NONE, &self->pace_data);
+        kiln_pages_create(KILN_REFERENCE_KERNEL_BYTES, KILN_GUARD_NONE, &self->reference_data);
     if (st) kiln_sandbox_exit(KILN_RESOURCE_EXHAUSTED);
-    kiln_reference_kernel_init(&self->reference, self->pace_data.data);
+    kiln_reference_kernel_init(&self->reference, self->reference_data.data);
 }
 
 static bool is_zygote(int argc, char **argv) {
@@ -342,7 +343,7 @@ bool kiln_sandboxed_child_is_asked(int argc, char **argv) {
     return is_zygote(argc, argv) || ((argc == 3 || argc == 4) && strcmp(argv[1], "--child") == 0);
 }
 
-/* As a zygote's copy knows it of itself. */
+/* The same facts that a zygote's fork gets from kiln_zygote_serve. */
 static kiln_zygote_birth read_arguments(int argc, char **argv) {
     kiln_zygote_birth birth = {.is_grouped = argc == 4 && kiln_cgroup_enter(argv[3])};
     for (uint32_t i = 0; i < kiln_driver_count(); i++)
@@ -350,7 +351,7 @@ static kiln_zygote_birth read_arguments(int argc, char **argv) {
     return birth;
 }
 
-/* One order, from its arrival to its last note. */
+/* Carries out one order, to its last note. */
 static void serve(child *self, kiln_arena *arena) {
     enter(self, KILN_PHASE_LOAD);
     kiln_status st = load(self, arena);
@@ -363,10 +364,10 @@ static void serve(child *self, kiln_arena *arena) {
         if (!kiln_child_await_turn(KILN_SANDBOX_SOCKET)) kiln_sandbox_exit(0);
     }
     take_round(self);
-    read_device(self); /* the round has woken it */
+    read_device(self); /* the round has raised its clock */
     if (!self->sandbox.driver || self->module) shut(self);
     enter(self, KILN_PHASE_WARM);
-    if (self->module) run_guest(self);
+    if (self->module) run_module(self);
     if (self->executor->exact)
         measure_once(self);
     else
@@ -388,7 +389,7 @@ static kiln_status describe_device(child *self, kiln_arena *arena) {
     kiln_child_device *device = &self->note.device;
     if (!executor->vtable->describe)
         return KILN_ERROR(UNIMPLEMENTED, "%s has no devices to choose from", executor->name);
-    if (self->sandbox.driver) point_driver(self);
+    if (self->sandbox.driver) set_driver_environment(self);
     kiln_status st = executor->vtable->describe(&setup, arena, &facts);
     if (st) return st;
     kiln_target_print(&facts.target, &text);
@@ -402,8 +403,8 @@ static kiln_status describe_device(child *self, kiln_arena *arena) {
     return st;
 }
 
-/* Says what the device is. */
-KILN_NORETURN static void tell_device(child *self, kiln_arena *arena) {
+/* Sends the device's description and ends. */
+KILN_NORETURN static void answer_device(child *self, kiln_arena *arena) {
     kiln_status st = describe_device(self, arena);
     if (st)
         refuse(self, st);
@@ -412,14 +413,14 @@ KILN_NORETURN static void tell_device(child *self, kiln_arena *arena) {
     kiln_sandbox_exit(0);
 }
 
-/* Whether the device may serve another trial. */
-static bool serves_on(const child *self) {
+/* Whether the device is kept for another trial. */
+static bool keeps_device(const child *self) {
     return self->device && self->executor->lifetime == KILN_LIFETIME_FAULT;
 }
 
 void kiln_sandboxed_child_main(int argc, char **argv) {
-    static child self; /* large, and used to the end of the process */
-    open_pacer(&self); /* before there are copies: they all read the same memory */
+    static child self;     /* large; lives as long as the process */
+    open_reference(&self); /* before forks, so that they share the memory */
     const kiln_zygote_birth birth =
         is_zygote(argc, argv) ? kiln_zygote_serve() : read_arguments(argc, argv);
     kiln_sandbox_confine(birth.driver, &self.sandbox);
@@ -430,14 +431,14 @@ void kiln_sandboxed_child_main(int argc, char **argv) {
         self.note = (kiln_child_note){.code = self.sandbox.fences};
         say(&self, KILN_CHILD_READY);
         if (!kiln_child_read_order(KILN_SANDBOX_SOCKET, &self.order, self.fd)) kiln_sandbox_exit(0);
-        /* Where it has no files of its own, an empty folder must do. */
+        /* Without a file system of its own the child works in its empty folder. */
         if (!(self.sandbox.fences & 1U << KILN_FENCE_FOLDER) && !self.device &&
             fchdir(self.fd[KILN_CHILD_FOLDER]) != 0)
             kiln_sandbox_exit(KILN_INTERNAL);
-        if (self.order.asks) tell_device(&self, &arena);
+        if (self.order.asks) answer_device(&self, &arena);
         serve(&self, &arena);
-        if (serves_on(&self)) unload(&self);
+        if (keeps_device(&self)) unload(&self);
         kiln_arena_deinit(&arena);
-    } while (serves_on(&self));
+    } while (keeps_device(&self));
     kiln_sandbox_exit(0);
 }

@@ -38,7 +38,7 @@ static void tick_health(kiln_server *s) {
 static void on_reading(kiln_server *s, const kiln_server_event *event) {
     kiln_health_reading(&s->health, event->failure);
     if (event->env) s->env = *event->env;
-    s->env.governor = (kiln_str){0}; /* a view of the caller's; BOARD_UP said it once */
+    s->env.governor = (kiln_str){0}; /* borrowed from the caller; BOARD_UP already said it */
     tell_state(s);
 }
 
@@ -51,7 +51,8 @@ static void refuse(kiln_server *s, const kiln_msg_trial *trial, kiln_code code, 
     kiln_server_send(s, &error);
 }
 
-/* The fence. A newer lease than the slot has seen ends all that came under older ones. */
+/* Refuses leases that are older than the newest one that the slot has seen. A newer lease ends the
+ * slot's trials of older ones. */
 static bool pass_fence(kiln_server *s, const kiln_msg_trial *trial) {
     uint64_t *newest = &s->slot_lease[trial->slot];
     if (trial->lease < *newest) return false;
@@ -64,7 +65,7 @@ static bool pass_fence(kiln_server *s, const kiln_msg_trial *trial) {
     return true;
 }
 
-/* What a run of a module needs of this board's memory, at least, must fit into its slot's share. */
+/* Whether the memory that a run of a module needs at least fits into its slot's share. */
 static bool fits_memory(const kiln_server *s, const kiln_msg_trial *trial) {
     const uint64_t share = s->board.memory_bytes / 4 * 3 / s->slots;
     const uint64_t wanted =
@@ -79,7 +80,7 @@ static void on_trial(kiln_server *s, const kiln_message *message) {
         return;
     }
     kiln_server_entry *known = kiln_server_find(s, trial->trial, trial->attempt, trial->lease);
-    if (known) { /* a repeated message; the answer may have been lost */
+    if (known) { /* a repeated TRIAL; its result may have been lost */
         if (known->state == KILN_ENTRY_KEPT) kiln_server_send_result(s, known);
         return;
     }
@@ -91,11 +92,11 @@ static void on_trial(kiln_server *s, const kiln_message *message) {
         refuse(s, trial, KILN_RESOURCE_EXHAUSTED, "too many trials on this board");
         return;
     }
-    kiln_server_take(s, message,
-                     fits_memory(s, trial)
-                         ? NULL
-                         : "module, inputs and outputs are larger than what this board "
-                           "has for a run");
+    kiln_server_take(
+        s, message,
+        fits_memory(s, trial)
+            ? NULL
+            : "module, inputs and outputs need more memory than a slot of this board has");
 }
 
 static void on_ack(kiln_server *s, const kiln_msg_trial_ack *ack) {
@@ -131,7 +132,7 @@ static void on_message(kiln_server *s, const kiln_message *message) {
         kiln_server_send(s, &pong);
         break;
     }
-    default: break; /* PONG, ERROR, GOAWAY: that it came is all there is to know */
+    default: break; /* PONG, ERROR, GOAWAY: only their arrival matters */
     }
 }
 

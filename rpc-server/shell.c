@@ -25,7 +25,7 @@
 #include "rpc-server/runs.h"
 #include "rpc-server/server.h"
 
-/* Longest wait for what runs when asked to stop. */
+/* Longest wait for running trials after SIGTERM. */
 #define DRAIN_NS (UINT64_C(10) * KILN_NS_PER_S)
 
 struct kiln_server_shell {
@@ -41,12 +41,12 @@ struct kiln_server_shell {
     kiln_server_actions actions;
     kiln_event_queue *events; /* NULL: the shell is being destroyed, nothing is decided any more */
     kiln_timer *reading, *drain;
-    bool leaving; /* asked to stop: it ends when nothing is left to hand in */
+    bool leaving; /* asked to stop: ends once all results are acknowledged */
 
     kiln_blob_store *store;
-    kiln_board_connection *connection; /* NULL: a batch is measured */
+    kiln_board_connection *connection; /* NULL: a batch replaces the tracker */
     kiln_runs *runs;
-    kiln_board_builder *builder; /* NULL: nothing is built here */
+    kiln_board_builder *builder; /* NULL: this server has no compiler */
     kiln_power *power;
     int helper_pidfd;
     kiln_watch *helper_watch;
@@ -83,18 +83,18 @@ static void post(void *context, const kiln_server_event *event) {
     kiln_event_queue_post(((kiln_server_shell *)context)->events, event);
 }
 
-/* ---- What modules leave ---- */
+/* ---- Outputs of modules ---- */
 
-/* A run whose outputs are on their way to the tracker: nobody hears of it before they are there. */
-typedef struct parting {
+/* A finished run whose outputs are being uploaded to the tracker. FINISHED is posted after that. */
+typedef struct upload {
     kiln_server_shell *shell;
     kiln_arena arena;
     kiln_server_event event;
-} parting;
+} upload;
 
-static void on_given(void *context, const kiln_digest *digest, kiln_status status) {
+static void on_uploaded(void *context, const kiln_digest *digest, kiln_status status) {
     (void)digest;
-    parting *p = context;
+    upload *p = context;
     kiln_msg_trial_result result = *p->event.result;
     if (status) {
         result.outcome = KILN_OUTCOME_INFRA;
@@ -108,17 +108,18 @@ static void on_given(void *context, const kiln_digest *digest, kiln_status statu
     kiln_free(p);
 }
 
-/* What happens to a run: posted, but for the end of a module, whose outputs go first. */
+/* Posts an event of a run. The outputs of a module are uploaded before its FINISHED is posted. */
 static void on_run(void *context, const kiln_server_event *event) {
     if (event->kind != KILN_SERVER_FINISHED || event->result->outputs.size == 0) {
         post(context, event);
         return;
     }
-    parting *p = kiln_alloc(sizeof *p);
-    *p = (parting){.shell = context, .event = *event};
+    upload *p = kiln_alloc(sizeof *p);
+    *p = (upload){.shell = context, .event = *event};
     kiln_arena_init(&p->arena, 0);
     p->event.result = keep_result(event->result, &p->arena);
-    kiln_board_connection_give(p->shell->connection, &p->event.result->outputs.digest, on_given, p);
+    kiln_board_connection_upload(p->shell->connection, &p->event.result->outputs.digest,
+                                 on_uploaded, p);
 }
 
 static void carry_out(kiln_server_shell *shell, const kiln_server_action *action);
@@ -183,8 +184,8 @@ static void on_fetched(void *context, const kiln_digest *digest, const char *fai
          &(kiln_server_event){.kind = KILN_SERVER_FETCHED, .digest = *digest, .failure = failure});
 }
 
-static const kiln_board_connection_handler uplink_handler = {on_opened, on_message, on_closed,
-                                                             on_fetched};
+static const kiln_board_connection_handler connection_handler = {on_opened, on_message, on_closed,
+                                                                 on_fetched};
 
 static void build(kiln_server_shell *shell, const kiln_server_action *action) {
     if (shell->builder)
@@ -196,7 +197,7 @@ static void build(kiln_server_shell *shell, const kiln_server_action *action) {
                                          .text = "this server builds no candidates"});
 }
 
-/* What goes to a tracker, or to the batch in its place. */
+/* Carries out an action for the tracker, or for the batch that replaces it. */
 static void carry_out_there(kiln_server_shell *shell, const kiln_server_action *action) {
     kiln_batch *batch = shell->options.batch;
     switch ((int)action->kind) {
@@ -243,12 +244,14 @@ static void carry_out(kiln_server_shell *shell, const kiln_server_action *action
 
 /* ---- An orderly end ---- */
 
-/* The tracker sends no more; what is here is measured and handed in, then the program ends. */
+/* After GOAWAY the tracker sends no more trials. The board measures the ones it has, hands in the
+ * results, and ends. */
 static void on_stop_signal(void *context, int number) {
     (void)number;
     kiln_server_shell *shell = context;
     if (shell->leaving || shell->options.batch ||
-        !kiln_board_connection_is_open(shell->connection)) { /* asked twice, or nobody to tell */
+        !kiln_board_connection_is_open(
+            shell->connection)) { /* asked twice, or no tracker to wait for */
         kiln_loop_stop(shell->loop);
         return;
     }
@@ -259,10 +262,10 @@ static void on_stop_signal(void *context, int number) {
     shell->leaving = true;
     kiln_board_connection_send(shell->connection, &goaway);
     kiln_timer_start(shell->drain, DRAIN_NS);
-    on_tick(shell); /* with nothing to wait for that is all */
+    on_tick(shell); /* ends at once if nothing is left to wait for */
 }
 
-/* It has rights that we have not, so that we cannot start another. */
+/* The helper has rights that this process gave up, so another one cannot be started. */
 static void on_helper_ended(void *context, unsigned ready_for) {
     (void)ready_for;
     kiln_server_shell *shell = context;
@@ -275,7 +278,7 @@ static void on_drained(void *context) { kiln_loop_stop(((kiln_server_shell *)con
 
 /* ---- Life ---- */
 
-/* Takes the folder for this process, and says who we are. */
+/* Locks the folder and loads this node's identity. */
 static kiln_status open_state(kiln_server_shell *shell) {
     const char *state = shell->options.state_folder;
     const kiln_blob_store_options blobs = {.folder =
@@ -289,8 +292,9 @@ static kiln_status open_state(kiln_server_shell *shell) {
     return st ? st : kiln_blob_store_open(&blobs, &shell->store);
 }
 
-/* Builders come from this process, and stay off the cores that it leaves. */
-static void open_workshop(kiln_server_shell *shell) {
+/* Builders are started before kiln_slots_leave, after which this process stays off the timing
+ * cores. */
+static void open_builder(kiln_server_shell *shell) {
     const kiln_server_shell_options *own = &shell->options;
     const uint64_t most =
         KILN_MIN(kiln_slots_spare_cores(&shell->slots), KILN_BOARD_BUILDER_BUILDERS_MAX);
@@ -307,7 +311,7 @@ static void open_workshop(kiln_server_shell *shell) {
              kiln_board_builder_codegen());
 }
 
-/* Slots of the devices that are offered in place of the processor. */
+/* Makes slots of the devices that this server offers instead of the processor. */
 static kiln_status find_devices(kiln_server_shell *shell, const uint32_t *core,
                                 uint32_t core_count) {
     const kiln_server_shell_options *own = &shell->options;
@@ -337,7 +341,7 @@ static kiln_status share_cores(kiln_server_shell *shell) {
     const uint32_t count = kiln_board_cores(core, KILN_EXECUTOR_CORES_MAX);
     if (executor && executor->driver) {
         kiln_status found = find_devices(shell, core, count);
-        if (!found) open_workshop(shell);
+        if (!found) open_builder(shell);
         return found ? found
                      : kiln_board_describe(&shell->options.board, &shell->arena, &shell->board);
     }
@@ -348,7 +352,7 @@ static kiln_status share_cores(kiln_server_shell *shell) {
         st = kiln_target_parse(kiln_str_from(shell->options.board.also[i]), &shell->arena, &target);
         if (!st) st = kiln_slots_add(&shell->slots, target.kind, "/sys/devices/system");
     }
-    if (!st) open_workshop(shell);
+    if (!st) open_builder(shell);
     if (!st) st = kiln_board_describe(&shell->options.board, &shell->arena, &shell->board);
     if (!st) kiln_slots_leave(&shell->slots);
     return st;
@@ -360,7 +364,7 @@ static kiln_status open_batch(kiln_server_shell *shell) {
     const kiln_batch_options options = {.board = &shell->board,
                                         .node = shell->node,
                                         .store = shell->store,
-                                        .handler = &uplink_handler,
+                                        .handler = &connection_handler,
                                         .ended = on_batch_ended,
                                         .context = shell};
     return kiln_batch_begin(shell->options.batch, &options);
@@ -370,7 +374,7 @@ static void on_lines(void *context, const kiln_message *message) {
     kiln_board_connection_send(((kiln_server_shell *)context)->connection, message);
 }
 
-static void open_uplink(kiln_server_shell *shell) {
+static void open_connection(kiln_server_shell *shell) {
     const kiln_server_shell_options *own = &shell->options;
     const kiln_board_connection_options options = {
         .loop = shell->loop,
@@ -380,7 +384,7 @@ static void open_uplink(kiln_server_shell *shell) {
         .boot = shell->boot,
         .name = kiln_str_dup(&shell->arena, shell->board.key),
         .store = shell->store,
-        .handler = &uplink_handler,
+        .handler = &connection_handler,
         .context = shell};
     shell->connection = kiln_board_connection_create(&options);
 }
@@ -395,12 +399,11 @@ static void add_fact(kiln_arena *arena, const char *name, const kiln_part_norm *
     kiln_strbuf_deinit(&text);
 }
 
-/* What the reference kernel usually takes on the first slot's core joins what the board tells of
- * its machine. */
-static void describe_pace(kiln_server_shell *shell) {
+/* Adds the usual times of the reference kernel on the first slot's core to the board's facts. */
+static void describe_reference(kiln_server_shell *shell) {
     const kiln_reference_kernel_norm *norm = kiln_runs_norm(shell->runs, 0);
     kiln_msg_board_up *board = &shell->board;
-    if (shell->options.board.device_count) return; /* no device is timed by it */
+    if (shell->options.board.device_count) return; /* times on devices are not compared with it */
     kiln_msg_label *fact = KILN_ARENA_ARRAY(&shell->arena, kiln_msg_label, KILN_MESSAGES_FACTS);
     KILN_CHECK(board->facts.count + 2 <= KILN_MESSAGES_FACTS);
     if (board->facts.count) memcpy(fact, board->facts.item, board->facts.count * sizeof *fact);
@@ -451,8 +454,8 @@ static kiln_status open_parts(kiln_server_shell *shell) {
     kiln_status st = share_cores(shell);
     if (!st) st = kiln_runs_create(&runs, &shell->runs);
     if (st) return st;
-    if (!own->batch) open_uplink(shell);
-    describe_pace(shell);
+    if (!own->batch) open_connection(shell);
+    describe_reference(shell);
     st = describe_fences(shell);
     return st || !own->batch ? st : open_batch(shell);
 }

@@ -2,6 +2,7 @@
 
 #include <sched.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/log.h"
@@ -19,7 +20,7 @@ static uint32_t memory_of(uint32_t core, const char *system) {
     return 0;
 }
 
-/* A bit per memory that the slot's cores are at. */
+/* A bit per memory at which the slot has cores. */
 static uint64_t memories_of(const kiln_slot *slot, const char *system) {
     uint64_t memories = 0;
     for (uint32_t i = 0; i < slot->core_count; i++)
@@ -27,7 +28,7 @@ static uint64_t memories_of(const kiln_slot *slot, const char *system) {
     return memories;
 }
 
-/* Finds which of the slots before it a slot disturbs. */
+/* Records which of the earlier slots this slot disturbs. */
 static void join(kiln_slots *slots, uint32_t slot, const char *system) {
     const uint64_t memories = memories_of(&slots->slot[slot], system);
     for (uint32_t other = 0; other < slot; other++) {
@@ -89,7 +90,7 @@ kiln_status kiln_slots_of_devices(const kiln_slot_devices *devices, const uint32
 uint32_t kiln_slots_cores(const kiln_slots *slots, uint32_t slot, uint32_t threads,
                           uint32_t out_core[KILN_EXECUTOR_CORES_MAX]) {
     const kiln_slot *own = &slots->slot[slot];
-    if (own->target) { /* whatever the driver makes of it */
+    if (own->target) { /* the driver decides which of them it uses */
         for (uint32_t i = 0; i < own->core_count; i++) out_core[i] = own->core[i];
         return own->core_count;
     }
@@ -103,7 +104,7 @@ uint32_t kiln_slots_cores(const kiln_slots *slots, uint32_t slot, uint32_t threa
     return count;
 }
 
-/* Cores of this process without those that are timed on. */
+/* Cores of this process on which nothing is timed. */
 static cpu_set_t spare_cores(const kiln_slots *slots) {
     cpu_set_t set;
     CPU_ZERO(&set);
@@ -115,6 +116,11 @@ static cpu_set_t spare_cores(const kiln_slots *slots) {
 uint32_t kiln_slots_spare_cores(const kiln_slots *slots) {
     const cpu_set_t set = spare_cores(slots);
     return (uint32_t)CPU_COUNT(&set);
+}
+
+uint64_t kiln_slots_memory_share(uint32_t slots) {
+    const uint64_t all = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    return all / 4 * 3 / slots;
 }
 
 void kiln_slots_leave(const kiln_slots *slots) {

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/fail.h"
+#include "base/file.h"
 #include "deploy/runtime/device.h"
 #include "rpc-server/board.h"
 #include "rpc-server/child_process.h"
@@ -16,73 +17,73 @@
 #include "rpc-server/kernel_set.h"
 #include "rpc-server/sandbox.h"
 
-/* Between two looks at a group that does not want to go. */
+/* Between two looks at a group that has not ended. */
 #define GROUP_RETRY_NS UINT64_C(10000000)
-/* The same of one that was killed while it waited, which is gone soon. */
+/* The same for a killed child that was idle, which ends soon. */
 #define FORMER_RETRY_NS UINT64_C(1000000)
 
 typedef struct supervised_run {
     struct supervised_run *next;
-    kiln_supervisor *owner; /* NULL: nobody waits for the end any more */
+    kiln_supervisor *owner; /* NULL: the supervisor was destroyed */
     uint32_t slot;
     uint64_t run;
     kiln_arena arena;
 
-    /* What was asked. */
+    /* The order. */
     kiln_msg_policy policy;
     double race_ns;
     bool waits;
     kiln_kernel_set set;
-    uint32_t core_count, core[KILN_EXECUTOR_CORES_MAX]; /* that it may use, the timed one first */
+    uint32_t core_count, core[KILN_EXECUTOR_CORES_MAX]; /* that it may use, the timing core first */
     const char *reference_path;
     kiln_blob_store_options blobs;
 
     kiln_child_order order;
     kiln_child_process process;
-    uint32_t served; /* trials that it served before */
+    uint32_t served; /* trials that the child served before */
     kiln_watch *exit_watch, *note_watch;
     kiln_timer *retry;
-    /* The child that was kept in the slot and must go before this one starts. */
+    /* The slot's kept child, which must end before this run's child starts. */
     kiln_child_process former;
 
-    /* What was seen. */
+    /* The observations. */
     kiln_child_report report;
-    double peak_flops;                  /* of one core, said before candidate code ran */
+    double peak_flops;                  /* of one core, reported before candidate code ran */
     double roofline_flops;              /* best of this machine, all cores of the kernel */
-    const kiln_gpu *gpu;                /* whose peak takes its place */
-    double gpu_flops[KILN_DTYPE_COUNT]; /* that were measured there */
+    const kiln_gpu *gpu;                /* whose peak replaces roofline_flops */
+    double gpu_flops[KILN_DTYPE_COUNT]; /* measured on it */
     kiln_child_exit exit;
     kiln_ending ending;
-    bool is_served; /* it is unloaded, and its child has not ended */
-    bool is_killed; /* before it started */
-    bool judging;   /* on the pool: hands off */
+    bool is_served; /* its trial is unloaded; the child lives on */
+    bool is_killed; /* killed before its child started */
+    bool judging;   /* owned by a thread of the pool */
     kiln_msg_trial_result result;
 } supervised_run;
 
-/* A child that waits in its slot for the next trial. */
-typedef struct kept {
-    kiln_child_process process; /* number 0: there is none */
+/* A child that a slot keeps for the next trial. */
+typedef struct kept_child {
+    kiln_child_process process; /* number 0: none */
     const kiln_executor *executor;
-    kiln_hash128 reference; /* of its content's name */
+    kiln_hash128 reference; /* hash of the reference's path */
     uint32_t served;
-} kept;
+} kept_child;
 
 struct kiln_supervisor {
     kiln_supervisor_options options;
-    double peak_flops; /* best that was seen on this machine */
+    double peak_flops; /* the best seen on this machine */
     /* The same of the slot's device by operand type; 0: not measured. */
     double gpu_flops[KILN_SERVER_SLOTS_MAX][KILN_DTYPE_COUNT];
-    kept kept[KILN_SERVER_SLOTS_MAX];
-    /* What the slot's device was like behind its last trial, where something tells. */
+    kept_child kept[KILN_SERVER_SLOTS_MAX];
+    /* State of the slot's device after its last trial, if it was read. */
     kiln_device_reading reading[KILN_SERVER_SLOTS_MAX];
     bool is_read[KILN_SERVER_SLOTS_MAX];
     kiln_drift drift[KILN_SERVER_SLOTS_MAX];
-    uint64_t memory_max; /* of what a run leaves */
+    uint64_t memory_max; /* of a run's outputs, and of a child */
     kiln_child_pool pool;
     supervised_run *first;
 };
 
-/* Everything that the child had goes; what it left in memory stays for the verdict. */
+/* Frees what belongs to the child. Its outputs in memory stay for the verdict. */
 static void clear_child(supervised_run *c) {
     kiln_watch_destroy(c->note_watch);
     kiln_watch_destroy(c->exit_watch);
@@ -104,12 +105,12 @@ static void free_run(supervised_run *c) {
     kiln_free(c);
 }
 
-/* Blobs are named by their content. */
+/* Identifies the reference by its path, which names its content. */
 static kiln_hash128 reference_of(const supervised_run *c) {
     return kiln_hash128_of(c->reference_path, strlen(c->reference_path));
 }
 
-/* What the slot's child has to open beside its files; NULL: nothing. */
+/* The executor of the run's child; NULL: none. */
 static const kiln_executor *executor_of(const supervised_run *c) {
     const kiln_supervisor_options *options = &c->owner->options;
     if (c->set.executor || options->executor) /* a module has none */
@@ -117,7 +118,7 @@ static const kiln_executor *executor_of(const supervised_run *c) {
     return kiln_executor_for(kiln_payload_of(options->slots->slot[c->slot].kind));
 }
 
-/* The device of a slot, where its peak is not that of the processor's cores; else NULL. */
+/* The GPU of a slot; NULL if its peak is that of the processor's cores. */
 static const kiln_gpu *gpu_in(const kiln_slots *slots, uint32_t slot) {
     const kiln_target *target = slots->slot[slot].target;
     return target && !target->emulated ? target->gpu : NULL;
@@ -135,7 +136,7 @@ static void decide(supervised_run *c, kiln_outcome outcome, kiln_status status) 
     kiln_status_free(status);
 }
 
-/* On a thread of the pool: nobody else touches this run meanwhile. */
+/* Runs on a thread of the pool, which owns the run meanwhile. */
 static void judge(void *context) {
     supervised_run *c = context;
     if (c->ending.how == KILN_ENDED_MEASURED && c->set.is_module) {
@@ -162,7 +163,7 @@ static void judge(void *context) {
 
 static void deliver(void *context) {
     supervised_run *c = context;
-    kiln_fail_pass(KILN_FAIL_CAGE_DELIVER);
+    kiln_fail_pass(KILN_FAIL_CHILD_DELIVER);
     if (c->owner) {
         supervised_run **at = &c->owner->first;
         while (*at != c) at = &(*at)->next;
@@ -183,7 +184,7 @@ static double gpu_peak(const supervised_run *c) {
                                        &c->set.kernel[0].artefact.manifest);
 }
 
-/* Of the device in place of the core that waits for it. */
+/* Replaces the core's state by the device's. */
 static void put_reading(const kiln_device_reading *r, kiln_msg_env *env) {
     env->frequency_khz = r->clock_khz;
     env->temperature_mc = r->temperature_mc;
@@ -194,7 +195,7 @@ static void put_reading(const kiln_device_reading *r, kiln_msg_env *env) {
     env->memory_used_bytes = r->memory_used_bytes;
 }
 
-/* Of a device that counts, whose machine is the one that the artefact is for. */
+/* The peak of a simulated device, which is that of the artefact's target. */
 static double counted_peak(supervised_run *c) {
     kiln_target target;
     kiln_status st =
@@ -204,7 +205,7 @@ static double counted_peak(supervised_run *c) {
     return peak;
 }
 
-/* What no kernel of this trial can beat, of all that it may use. 0: nothing is known of it. */
+/* Peak of all cores or the device that the trial may use; 0: unknown. */
 static double peak_of(supervised_run *c) {
     const kiln_device_row *device =
         c->set.is_module || c->set.count == 0
@@ -238,15 +239,16 @@ static void end_run(supervised_run *c) {
     kiln_loop_work(options->loop, judge, deliver, c);
 }
 
-/* Its child waits for the next trial. */
+/* Keeps the child for the next trial. */
 static void keep_child(supervised_run *c) {
-    kept *k = &c->owner->kept[c->slot];
-    *k = (kept){c->process, c->set.executor, reference_of(c), c->served + 1};
+    kept_child *k = &c->owner->kept[c->slot];
+    *k = (kept_child){c->process, c->set.executor, reference_of(c), c->served + 1};
     c->process = KILN_CHILD_PROCESS_NONE;
     c->ending = kiln_child_report_ending(&c->report, &(kiln_child_exit){0}, &c->arena);
 }
 
-/* All of it is told and unloaded. A child that served enough ends, and the run with it. */
+/* The child reported and unloaded its trial. After its last trial the run ends when the child does.
+ */
 static void end_served(supervised_run *c) {
     if (c->served + 1 >= KILN_SUPERVISOR_SERVES_MAX) {
         kiln_watch_set(c->note_watch, 0);
@@ -258,7 +260,7 @@ static void end_served(supervised_run *c) {
     c->owner->options.handler->vacated(c->owner->options.context, c->slot, c->run);
 }
 
-/* The process has ended; the run has when its whole group has. */
+/* The child's process has ended. Waits for its whole group, then ends the run. */
 static void verify_gone(void *context) {
     supervised_run *c = context;
     if (!kiln_child_process_is_gone(&c->process)) {
@@ -266,7 +268,7 @@ static void verify_gone(void *context) {
         kiln_timer_start(c->retry, GROUP_RETRY_NS);
         return;
     }
-    if (c->is_served) c->exit = (kiln_child_exit){0}; /* it was told to end when all was done */
+    if (c->is_served) c->exit = (kiln_child_exit){0}; /* it was killed after its last trial */
     c->ending = kiln_child_report_ending(&c->report, &c->exit, &c->arena);
     if (c->served > 0 && c->ending.how == KILN_ENDED_DIED && c->report.phase <= KILN_PHASE_LOAD) {
         /* No code of this candidate ran. */
@@ -275,15 +277,15 @@ static void verify_gone(void *context) {
                           c->ending.text));
         c->ending.blame = KILN_BLAME_BOARD;
     }
-    kiln_child_pool_refill(&c->owner->pool); /* should the first attempt have been refused */
+    kiln_child_pool_refill(&c->owner->pool); /* if the first attempt failed */
     end_run(c);
-    /* The next one may start while this one is judged. */
+    /* The next trial may start while this one is judged. */
     c->owner->options.handler->vacated(c->owner->options.context, c->slot, c->run);
 }
 
 /* ---- Notes ---- */
 
-/* A child that makes numbers up is not believed. */
+/* Whether a round is plausible. A child may report anything. */
 static bool is_whole(const kiln_reference_kernel_round *round) {
     for (uint32_t i = 0; i < KILN_REFERENCE_KERNEL_STATE_COUNT; i++)
         if (!(round->reading[i].arithmetic_ns > 0) || !(round->reading[i].memory_ns > 0))
@@ -291,8 +293,8 @@ static bool is_whole(const kiln_reference_kernel_round *round) {
     return true;
 }
 
-/* What the child says about its device. Candidates may have run in one that lives on: the peaks are
- * those that it told before. A module's child has looked at its core alone. */
+/* Takes the child's reading of its device. Peaks count only from a child's first trial, because
+ * later ones come after candidate code. A module's child has read its core only. */
 static void take_device(supervised_run *c, const kiln_child_note *note) {
     double *best = c->owner->gpu_flops[c->slot];
     if (c->set.is_module) return;
@@ -302,10 +304,10 @@ static void take_device(supervised_run *c, const kiln_child_note *note) {
     if (is_whole(&note->round)) kiln_drift_take(&c->owner->drift[c->slot], &note->round);
 }
 
-/* What the child says about its core before candidate code runs: the roofline, and how fast it is.
- */
+/* Takes the child's reading of its core before candidate code runs: its peak and its reference
+ * times. */
 static void take_core(supervised_run *c, const kiln_child_note *note) {
-    /* What an emulator does in a second bounds nothing. */
+    /* Under an emulator the measured peak is no bound. */
     c->peak_flops = c->owner->options.emulator ? 0 : note->round.peak_flops;
     c->owner->peak_flops = KILN_MAX(c->owner->peak_flops, c->peak_flops);
     if (is_whole(&note->round)) kiln_drift_take(&c->owner->drift[c->slot], &note->round);
@@ -330,14 +332,14 @@ static void take_note(supervised_run *c, const kiln_child_note *note) {
     }
 }
 
-/* Whether a child that lives on says that it has unloaded what it told of. */
+/* Whether a kept child reports that it has unloaded the trial. */
 static bool is_ready_again(const supervised_run *c, const kiln_child_note *note) {
     return c->report.is_told && !c->report.broke_rules && !c->is_served && !c->set.is_module &&
            c->set.executor->lifetime == KILN_LIFETIME_FAULT && note->magic == KILN_CHILD_MAGIC &&
            note->said == KILN_CHILD_READY;
 }
 
-/* Reads what there is. False when no more can come. */
+/* Reads all notes that have arrived. False if no more can come. */
 static bool read_notes(supervised_run *c) {
     kiln_child_note note;
     for (;;) {
@@ -360,7 +362,7 @@ static bool read_notes(supervised_run *c) {
 static void on_note(void *context, unsigned ready_for) {
     (void)ready_for;
     supervised_run *c = context;
-    /* The end of a socket is readable for ever; the exit watch takes over. */
+    /* A closed socket stays readable, so stop watching it; the exit watch remains. */
     if (!read_notes(c))
         kiln_watch_set(c->note_watch, 0);
     else if (c->is_served)
@@ -371,7 +373,7 @@ static void on_exit(void *context, unsigned ready_for) {
     (void)ready_for;
     supervised_run *c = context;
     if (!kiln_child_process_ended(&c->process, &c->exit)) return;
-    kiln_fail_pass(KILN_FAIL_CAGE_ENDED);
+    kiln_fail_pass(KILN_FAIL_CHILD_ENDED);
     kiln_watch_set(c->exit_watch, 0);
     kiln_watch_set(c->note_watch, 0);
     read_notes(c);
@@ -422,7 +424,7 @@ static kiln_child_order order_of(const supervised_run *c, const kiln_msg_trial *
         .memory_bytes = c->owner->memory_max,
         .is_gpu = gpu_of(c) != NULL,
         .device = c->owner->options.slots->slot[c->slot].device,
-        /* A second fence behind the deadlines, for a parent that is stopped or dead. */
+        /* Also bounded here, in case the parent is stopped or dead at the deadline. */
         .cpu_seconds =
             (KILN_SUPERVISOR_CPU_S + (deadline->warm + deadline->run + deadline->check) / 1000) *
             c->core_count,
@@ -442,25 +444,24 @@ static kiln_status send_order(supervised_run *c) {
     int fd[KILN_CHILD_FDS_MAX];
     for (uint32_t i = 0; i < KILN_ARRAY_COUNT(fd); i++) fd[i] = -1;
     fd[KILN_CHILD_OUTPUTS] = c->set.outputs_fd;
-    /* A child with files of its own does not look at it. */
+    /* Unused by a child with a file system of its own. */
     fd[KILN_CHILD_FOLDER] = c->process.folder_fd >= 0 ? c->process.folder_fd : c->set.outputs_fd;
-    kiln_status st = kiln_fail_at(KILN_FAIL_CAGE_ORDER);
+    kiln_status st = kiln_fail_at(KILN_FAIL_CHILD_ORDER);
     if (!st) st = kiln_kernel_set_open_files(&c->set, fd + KILN_CHILD_ARTEFACT);
     if (!st) st = kiln_child_send_order(c->process.socket, &c->order, fd);
-    for (uint32_t i = KILN_CHILD_ARTEFACT; i < KILN_ARRAY_COUNT(fd); i++)
-        if (fd[i] >= 0) close(fd[i]);
+    for (uint32_t i = KILN_CHILD_ARTEFACT; i < KILN_ARRAY_COUNT(fd); i++) kiln_fd_close(&fd[i]);
     return st;
 }
 
-/* The child that waits in the slot, the spare, or a new one. */
+/* Takes the slot's kept child, the spare, or a new one. */
 static kiln_status take_child(supervised_run *c) {
-    kept *k = &c->owner->kept[c->slot];
+    kept_child *k = &c->owner->kept[c->slot];
     if (k->process.child.number == 0)
         return kiln_child_process_take(&c->owner->pool, c->run, executor_of(c)->driver,
                                        &c->process);
     c->process = k->process;
     c->served = k->served;
-    *k = (kept){.process = KILN_CHILD_PROCESS_NONE};
+    *k = (kept_child){.process = KILN_CHILD_PROCESS_NONE};
     return NULL;
 }
 
@@ -474,10 +475,10 @@ static kiln_status launch(supervised_run *c) {
     c->report.may_lose = gpu_of(c) != NULL;
     st = send_order(c);
     if (st) return st;
-    kiln_fail_pass(KILN_FAIL_CAGE_STARTED);
+    kiln_fail_pass(KILN_FAIL_CHILD_STARTED);
     c->note_watch = kiln_watch_create(loop, c->process.socket, KILN_WATCH_READ, on_note, c);
     c->exit_watch = kiln_watch_create(loop, c->process.child.pidfd, KILN_WATCH_READ, on_exit, c);
-    kiln_child_pool_refill(&c->owner->pool); /* while this one works */
+    kiln_child_pool_refill(&c->owner->pool); /* while the child works */
     return NULL;
 }
 
@@ -493,8 +494,8 @@ static void launch_or_end(supervised_run *c) {
     end_run(c);
 }
 
-/* Whether the child that waits in the slot can serve this trial. */
-static bool fits(const supervised_run *c, const kept *k) {
+/* Whether the slot's kept child can serve this trial. */
+static bool fits(const supervised_run *c, const kept_child *k) {
     const kiln_hash128 reference = reference_of(c);
     return !c->set.is_module && k->executor == c->set.executor &&
            k->reference.high == reference.high && k->reference.low == reference.low &&
@@ -519,15 +520,15 @@ static void await_former(void *context) {
     end_run(c);
 }
 
-/* Starts it, when the child that was kept in its slot and cannot serve it is gone. */
+/* Starts the run. A kept child that cannot serve it is killed first. */
 static void start(supervised_run *c) {
-    kept *k = &c->owner->kept[c->slot];
+    kept_child *k = &c->owner->kept[c->slot];
     if (k->process.child.number == 0 || fits(c, k)) {
         launch_or_end(c);
         return;
     }
     c->former = k->process;
-    *k = (kept){.process = KILN_CHILD_PROCESS_NONE};
+    *k = (kept_child){.process = KILN_CHILD_PROCESS_NONE};
     kiln_child_process_kill(&c->former);
     c->retry = kiln_timer_create(c->owner->options.loop, await_former, c);
     kiln_timer_start(c->retry, 0);
@@ -563,7 +564,7 @@ void kiln_supervisor_start(kiln_supervisor *supervisor, uint32_t slot, uint64_t 
     }
 }
 
-/* NULL: no child of that run is there any more. */
+/* NULL: the run has no child any more. */
 static supervised_run *find_run(kiln_supervisor *supervisor, uint32_t slot, uint64_t run) {
     supervised_run *c = supervisor->first;
     while (c && (c->slot != slot || c->run != run)) c = c->next;
@@ -574,7 +575,8 @@ void kiln_supervisor_time(kiln_supervisor *supervisor, uint32_t slot, uint64_t r
     supervised_run *c = find_run(supervisor, slot, run);
     if (!c || !c->report.is_loaded || c->report.may_time) return;
     kiln_child_report_let_time(&c->report, kiln_loop_now_ns(supervisor->options.loop));
-    kiln_status_free(kiln_child_let_time(c->process.socket)); /* it ends, and that is seen */
+    kiln_status_free(kiln_child_let_time(
+        c->process.socket)); /* a child that closed its socket ends, which on_exit sees */
 }
 
 void kiln_supervisor_kill(kiln_supervisor *supervisor, uint32_t slot, uint64_t run) {
@@ -584,17 +586,11 @@ void kiln_supervisor_kill(kiln_supervisor *supervisor, uint32_t slot, uint64_t r
     kiln_child_process_kill(&c->process);
 }
 
-/* ---- All of them ---- */
+/* ---- Life ---- */
 
-/* What a child may have of this machine: most of it, shared between the slots. */
-static uint64_t memory_share(uint32_t slots) {
-    const uint64_t all = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-    return all / 4 * 3 / slots;
-}
-
-/* What each slot's core usually does, before anything is asked of it. A device shows it with its
- * first trials. */
-static kiln_status learn_pace(kiln_supervisor *supervisor) {
+/* Learns the usual times of each slot's core before the first trial. For a device the first trials
+ * do that. */
+static kiln_status learn_usual_times(kiln_supervisor *supervisor) {
     const kiln_slots *slots = supervisor->options.slots;
     kiln_reference_kernel_round round[KILN_DRIFT_START];
     kiln_status st = NULL;
@@ -607,8 +603,8 @@ static kiln_status learn_pace(kiln_supervisor *supervisor) {
     return st;
 }
 
-/* With a look at the children of each driver that a slot needs. */
-static kiln_status open_wards(kiln_supervisor *supervisor) {
+/* Opens the pool, which tries a child for each driver that a slot needs. */
+static kiln_status open_pool(kiln_supervisor *supervisor) {
     const kiln_supervisor_options *options = &supervisor->options;
     const kiln_driver *driver[KILN_SERVER_SLOTS_MAX];
     uint32_t count = 0;
@@ -622,21 +618,21 @@ static kiln_status open_wards(kiln_supervisor *supervisor) {
 }
 
 kiln_status kiln_supervisor_create(const kiln_supervisor_options *options,
-                                   kiln_supervisor **out_cages) {
+                                   kiln_supervisor **out_supervisor) {
     kiln_supervisor *supervisor = kiln_alloc(sizeof *supervisor);
     *supervisor = (kiln_supervisor){.options = *options,
                                     .peak_flops = options->peak_flops,
-                                    .memory_max = memory_share(options->slots->count),
+                                    .memory_max = kiln_slots_memory_share(options->slots->count),
                                     .pool = {.helper = options->helper, .folder = options->folder}};
     for (uint32_t slot = 0; slot < KILN_SERVER_SLOTS_MAX; slot++)
         supervisor->kept[slot].process = KILN_CHILD_PROCESS_NONE;
-    kiln_status st = open_wards(supervisor);
-    if (!st) st = learn_pace(supervisor);
+    kiln_status st = open_pool(supervisor);
+    if (!st) st = learn_usual_times(supervisor);
     if (st) {
         kiln_supervisor_destroy(supervisor);
         return st;
     }
-    *out_cages = supervisor;
+    *out_supervisor = supervisor;
     return NULL;
 }
 

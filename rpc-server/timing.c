@@ -91,7 +91,7 @@ bool kiln_timing_is_raced(const kiln_timing *timing, double race_ns) {
 
 /* Samples under way: of all kernels in turns. */
 typedef struct sampling {
-    const kiln_timing_pace *pace;
+    const kiln_timing_reference *reference;
     kiln_reference_kernel_times before;      /* the reading that ended the last try */
     uint64_t spent_ns, patience_ns;          /* on samples that stay; left for those that do not */
     uint32_t disturbed_count, disturbed_max; /* tries in a row; how many end patience */
@@ -107,11 +107,12 @@ try;
 
 /* A slow reading is taken again at once: a neighbour is still there, a clock that the kernel had
  * lowered has risen. */
-static kiln_reference_kernel_times read_pace(const kiln_timing_pace *pace) {
-    if (!pace->take) return (kiln_reference_kernel_times){0};
-    const kiln_reference_kernel_times first = pace->take(pace->context);
-    const kiln_drift_ratio ratio = kiln_drift_ratio_of(&first, &pace->norm);
-    return kiln_drift_is_slow(&ratio, &pace->norm) ? pace->take(pace->context) : first;
+static kiln_reference_kernel_times read_reference(const kiln_timing_reference *reference) {
+    if (!reference->take) return (kiln_reference_kernel_times){0};
+    const kiln_reference_kernel_times first = reference->take(reference->context);
+    const kiln_drift_ratio ratio = kiln_drift_ratio_of(&first, &reference->norm);
+    return kiln_drift_is_slow(&ratio, &reference->norm) ? reference->take(reference->context)
+                                                        : first;
 }
 
 /* Below 1. */
@@ -124,17 +125,17 @@ static double away_share(const kiln_timing_spent *spent) {
 static try take_try(sampling *s, const kiln_timing_turn *turn) {
     const kiln_timing_spent spent = turn->source.run(turn->source.context, turn->runs);
     try one = {.elapsed_ns = spent.elapsed_ns};
-    const kiln_reference_kernel_times before = s->before, after = read_pace(s->pace);
+    const kiln_reference_kernel_times before = s->before, after = read_reference(s->reference);
     const kiln_reference_kernel_times middle = {(before.arithmetic_ns + after.arithmetic_ns) / 2,
                                                 (before.memory_ns + after.memory_ns) / 2};
     const kiln_reference_kernel_times worse = {KILN_MAX(before.arithmetic_ns, after.arithmetic_ns),
                                                middle.memory_ns};
-    const kiln_drift_ratio worst = kiln_drift_ratio_of(&worse, &s->pace->norm);
-    one.drift = kiln_drift_ratio_of(&middle, &s->pace->norm);
+    const kiln_drift_ratio worst = kiln_drift_ratio_of(&worse, &s->reference->norm);
+    one.drift = kiln_drift_ratio_of(&middle, &s->reference->norm);
     const double there = 1 - away_share(&spent);
     one.slowed = (1 + one.drift.arithmetic) / there;
     one.drift.arithmetic /= there; /* its absence slowed all that was to be done */
-    one.disturbed = kiln_drift_is_slow(&worst, &s->pace->norm) || there < 1 - KILN_TIMING_AWAY;
+    one.disturbed = kiln_drift_is_slow(&worst, &s->reference->norm) || there < 1 - KILN_TIMING_AWAY;
     s->before = after;
     s->disturbed_count = one.disturbed ? s->disturbed_count + 1 : 0;
     if (s->disturbed_count == s->disturbed_max) s->patience_ns = 0;
@@ -234,10 +235,11 @@ static bool has_lost(kiln_timing_turn *turn, double race_ns) {
     return kiln_timing_is_raced(turn->timing, race_ns * slower);
 }
 
-void kiln_timing_sample(kiln_timing_turn *turn, uint32_t count, const kiln_timing_pace *pace,
-                        const kiln_msg_policy *policy, double race_ns) {
-    sampling s = {.pace = pace,
-                  .before = read_pace(pace),
+void kiln_timing_sample(kiln_timing_turn *turn, uint32_t count,
+                        const kiln_timing_reference *reference, const kiln_msg_policy *policy,
+                        double race_ns) {
+    sampling s = {.reference = reference,
+                  .before = read_reference(reference),
                   .disturbed_max = KILN_TIMING_DISTURBED_MAX * count,
                   .patience_ns = KILN_TIMING_PATIENCE * count *
                                  KILN_MIN(policy->total_ns, KILN_TIMING_PATIENCE_MAX_NS)};

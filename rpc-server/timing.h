@@ -47,13 +47,13 @@ typedef struct kiln_timing_source {
 } kiln_timing_source;
 
 /* How fast the board is: read before and after every sample. */
-typedef struct kiln_timing_pace {
+typedef struct kiln_timing_reference {
     kiln_reference_kernel_times (*take)(
         void *context); /* NULL: it is not read, and no sample is taken again for it */
     void *context;
     kiln_reference_kernel_norm
         norm; /* what is usual; samples are taken again for the parts that are used */
-} kiln_timing_pace;
+} kiln_timing_reference;
 
 typedef struct kiln_timing {
     kiln_stop stop;
@@ -96,14 +96,15 @@ typedef struct kiln_timing_turn {
 
 /* Takes samples as `policy` says, of all kernels in turns, forwards and backwards alternately,
  * until none of them needs more: they all get as many samples as each other, and the n-th of each
- * were taken at about the same time, behind an untimed run of their own. A sample that `pace` was
- * out of band for, or that others took the core from, is taken again, at once, until it is not,
+ * were taken at about the same time, behind an untimed run of their own. A sample that `reference`
+ * was out of band for, or that others took the core from, is taken again, at once, until it is not,
  * patience is at an end, or KILN_TIMING_DISTURBED_MAX in a row were disturbed; of several tries the
  * one that was slowed least stays. What is left of disturbed ones goes, of all kernels, when enough
  * others remain. A single kernel is raced out when its first samples all take longer per run than
  * `race_ns` (0: never), with allowance for drift. */
-void kiln_timing_sample(kiln_timing_turn *turn, uint32_t count, const kiln_timing_pace *pace,
-                        const kiln_msg_policy *policy, double race_ns);
+void kiln_timing_sample(kiln_timing_turn *turn, uint32_t count,
+                        const kiln_timing_reference *reference, const kiln_msg_policy *policy,
+                        double race_ns);
 /* Whether the first samples say that the kernel is slower than `race_ns` per run. */
 bool kiln_timing_is_raced(const kiln_timing *timing, double race_ns);
 

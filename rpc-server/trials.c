@@ -104,8 +104,7 @@ void kiln_server_send_result(kiln_server *s, kiln_server_entry *e) {
     e->resend_ns = s->now_ns + KILN_SERVER_RESEND_NS;
 }
 
-/* The end of a trial, whatever it was. `result` need not be filled beyond its outcome and what was
- * measured. */
+/* Ends a trial. The caller fills the outcome and the measurements of `result`. */
 static void keep_result(kiln_server *s, kiln_server_entry *e, const kiln_msg_trial_result *result) {
     leave_phase(s, e);
     kiln_message message = {.type = KILN_MSG_TRIAL_RESULT, .trial_result = *result};
@@ -118,8 +117,8 @@ static void keep_result(kiln_server *s, kiln_server_entry *e, const kiln_msg_tri
     kept->assembled = e->assembled;
     if (kept->text.size > KILN_MESSAGES_PROSE) kept->text.size = KILN_MESSAGES_PROSE;
     if (!kept->blame) kept->blame = kiln_outcome_blame((kiln_outcome)kept->outcome);
-    /* The child times its phases better than we do; fetching and building are ours, and what it did
-     * not live to tell. */
+    /* The child's own times of its phases are more exact. Ours serve for fetching, building and
+     * phases that it did not report. */
     kiln_msg_phases told = kept->times_ns;
     kept->times_ns = (kiln_msg_phases){
         .fetch = e->spent_ns.fetch,
@@ -129,7 +128,7 @@ static void keep_result(kiln_server *s, kiln_server_entry *e, const kiln_msg_tri
         .run = told.run ? told.run : e->spent_ns.run,
         .check = told.check ? told.check : e->spent_ns.check,
     };
-    if (e->phase != KILN_PHASE_BUILD) /* compiling says nothing of what is measured with */
+    if (e->phase != KILN_PHASE_BUILD) /* a failed build says nothing about the board's health */
         kiln_health_ended(&s->health, (kiln_outcome)kept->outcome, (kiln_blame)kept->blame,
                           s->now_ns);
     e->result = kiln_message_copy(&message, &e->arena).trial_result;
@@ -181,7 +180,7 @@ static kiln_msg_trial *copy_trial(kiln_server *s, const kiln_server_entry *e) {
     return trial;
 }
 
-/* Its blobs are there. */
+/* Continues a trial whose blobs are all in the store. */
 static void go_on(kiln_server *s, kiln_server_entry *e) {
     if (!has_recipe(e)) {
         e->state = KILN_ENTRY_READY;
@@ -204,10 +203,11 @@ static kiln_server_entry *find_build(kiln_server *s, uint64_t run) {
     return NULL;
 }
 
-/* Waiting, for a builder or a slot, is no part of the build. */
+/* The time of the build is the builder's, because waiting for a builder or a slot is no part of it.
+ */
 void kiln_server_on_built(kiln_server *s, const kiln_server_event *event) {
     kiln_server_entry *e = find_build(s, event->run);
-    if (!e) return; /* nobody wants it any more */
+    if (!e) return; /* the trial was cancelled or its lease ended */
     e->phase_since_ns = s->now_ns;
     e->spent_ns.build = event->spent_ns;
     e->assembled = event->assembled;
@@ -222,8 +222,8 @@ void kiln_server_on_built(kiln_server *s, const kiln_server_event *event) {
     e->state = KILN_ENTRY_READY;
 }
 
-/* A blob that fails once may have lost its connection, as all that were on their way, which we hear
- * of only next; one that fails again on a connection that stays is final. */
+/* The first failure of a fetch may be a lost connection, of which CLOSED tells only afterwards. A
+ * second failure on the same connection is final. */
 void kiln_server_on_fetched(kiln_server *s, const kiln_server_event *event) {
     for (uint32_t i = 0; i < s->entry.count; i++) {
         kiln_server_entry *e = s->entry.data[i];
@@ -272,7 +272,6 @@ void kiln_server_kill(kiln_server *s, kiln_server_entry *e, kiln_outcome outcome
     action->run = e->run;
 }
 
-/* Its lease is over: a child must die first, everything else is forgotten now. */
 void kiln_server_void(kiln_server *s, kiln_server_entry *e) {
     e->is_void = true;
     if (kiln_server_has_child(e))
@@ -303,12 +302,13 @@ static void start_check(kiln_server *s) {
     kiln_server_act(s, KILN_SERVER_CHECK)->run = s->check_run;
 }
 
-/* Whether its child links or times now, or may: one that is to die does what it wants. */
+/* Whether its child may be linking or timing now. A child that was sent a kill counts until it has
+ * ended. */
 static bool is_loud(const kiln_server_entry *e) {
     return kiln_server_has_child(e) && !(e->state == KILN_ENTRY_RUNNING && e->waits);
 }
 
-/* A bit per slot of the children that `is` is true of. */
+/* A bit per slot with an entry for which `is` is true. */
 static uint32_t slots_where(const kiln_server *s, bool (*is)(const kiln_server_entry *)) {
     uint32_t slots = 0;
     for (uint32_t i = 0; i < s->entry.count; i++)
@@ -320,21 +320,21 @@ static bool is_waiting(const kiln_server_entry *e) {
     return e->state == KILN_ENTRY_RUNNING && e->waits;
 }
 
-/* Past linking: the candidate may run, whatever its child has said of it. */
+/* Whether the candidate's code may be running, whatever phase its child reports. */
 static bool is_timing(const kiln_server_entry *e) {
     return is_loud(e) && !(e->state == KILN_ENTRY_RUNNING && e->phase == KILN_PHASE_LOAD);
 }
 
 static void let_time(kiln_server *s, kiln_server_entry *e) {
     e->waits = false;
-    e->phase_since_ns = s->now_ns; /* waiting counts for no phase */
+    e->phase_since_ns = s->now_ns; /* the wait belongs to no phase */
     enter_phase(s, e, KILN_PHASE_WARM);
     kiln_server_action *action = kiln_server_act(s, KILN_SERVER_TIME);
     action->slot = e->trial.slot;
     action->run = e->run;
 }
 
-/* Those that wait, in the order in which they came, where no other slot is heard. */
+/* Lets waiting children time, in order of arrival, if no slot that they disturb links or times. */
 static void take_turns(kiln_server *s) {
     for (uint32_t i = 0; i < s->entry.count; i++) {
         kiln_server_entry *e = s->entry.data[i];
@@ -361,7 +361,7 @@ void kiln_server_start(kiln_server *s) {
     }
 }
 
-/* It waits; what that takes is nobody's deadline. */
+/* From here the child waits for its turn, without a deadline. */
 void kiln_server_on_loaded(kiln_server *s, const kiln_server_event *event) {
     kiln_server_entry *e = find_run(s, event->slot, event->run);
     if (!e || e->state != KILN_ENTRY_RUNNING || e->phase != KILN_PHASE_LOAD) return;
@@ -378,7 +378,7 @@ void kiln_server_on_phase(kiln_server *s, const kiln_server_event *event) {
         enter_phase(s, e, event->phase);
 }
 
-/* Nothing of a child is left beside the next measurement, unless another one does not die. */
+/* The board is free of strays unless another child is still alive after its kill's deadline. */
 static void note_gone(kiln_server *s, const kiln_server_entry *e) {
     bool stray = false;
     for (uint32_t i = 0; i < s->entry.count; i++) {
@@ -390,7 +390,7 @@ static void note_gone(kiln_server *s, const kiln_server_entry *e) {
     if (e->state == KILN_ENTRY_KILLING) kiln_health_killed(&s->health, s->now_ns);
 }
 
-/* A child that was killed has its end already, unless it was done before it was hit. */
+/* A killed child's outcome is the one given to the kill, unless its result was complete before. */
 void kiln_server_on_gone(kiln_server *s, const kiln_server_event *event) {
     kiln_server_entry *e = find_run(s, event->slot, event->run);
     if (!e) return;

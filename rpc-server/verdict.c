@@ -16,7 +16,7 @@ static void refuse(kiln_msg_trial_result *result, kiln_outcome outcome, kiln_bla
     result->text = kiln_str_from(text);
 }
 
-/* NULL, or what is impossible about times that passed while the child lived. */
+/* NULL, or why these times cannot have passed while the child lived. */
 static const char *outlives(const kiln_timing *timing, uint64_t elapsed_ns) {
     uint64_t total = 0;
     for (uint32_t i = 0; i < timing->sample_count; i++) {
@@ -27,8 +27,7 @@ static const char *outlives(const kiln_timing *timing, uint64_t elapsed_ns) {
     return total > elapsed_ns + KILN_VERDICT_CLOCK_SLACK_NS ? "samples longer than its life" : NULL;
 }
 
-/* Whether the child's report is one that an honest child can give; NULL, or what is impossible
- * about it. */
+/* NULL, or why no honest child can report this. */
 static const char *impossible(const kiln_evidence *evidence) {
     const kiln_timing *timing = evidence->timing;
     const kiln_msg_policy *policy = evidence->policy;
@@ -44,7 +43,7 @@ static const char *impossible(const kiln_evidence *evidence) {
         return "a lost race that it did not lose";
     for (uint32_t i = 0; i < timing->sample_count; i++)
         if (timing->sample_ns[i] == 0) return "a sample of no time";
-    /* A simulator may take less time than what it counts. */
+    /* A simulator counts cycles, which may be more time than it took. */
     return evidence->exact ? NULL : outlives(timing, evidence->elapsed_ns);
 }
 
@@ -54,7 +53,7 @@ static double median_run_ns(const kiln_timing *timing) {
     return kiln_stats_median(sample, timing->sample_count) / timing->runs;
 }
 
-/* Whether the reference is one of this artefact's task: same outputs in the same order. */
+/* Whether the reference belongs to this artefact's task: same outputs in the same order. */
 static bool reference_fits(const kiln_manifest *manifest, const kiln_reference *reference) {
     uint32_t output = 0;
     for (uint32_t i = 0; i < manifest->arg_count; i++) {
@@ -122,16 +121,15 @@ static void check_outputs(const kiln_evidence *evidence, kiln_arena *arena,
     result->checked = true;
     compare_outputs(evidence, evidence->first, "after the first call", arena, result);
     if (evidence->timing->stop == KILN_STOP_RACED) return;
-    /* Most kernels give the same bytes again, also where the layout pads: then the answer is the
-     * same. */
+    /* Most kernels write the same bytes again, padding included; then the verdict is the same. */
     const size_t bytes =
-        (size_t)kiln_executor_output_bytes(evidence->manifest); /* they are mapped */
+        (size_t)kiln_executor_output_bytes(evidence->manifest); /* fits: they are mapped */
     if (memcmp(evidence->first, evidence->last, bytes) == 0) return;
     compare_outputs(evidence, evidence->last, "after the last timed call", arena, result);
 }
 
-/* Operations per f32 operation of the peak: an instruction that multiplies and adds takes four
- * bytes or two halves where it takes one float (VPDPBUSD, SDOT, VPMADDWD, VDPBF16PS). */
+/* Operations per f32 operation of the peak: a multiply-add instruction takes four bytes or two
+ * halves in place of one float (VPDPBUSD, SDOT, VPMADDWD, VDPBF16PS). */
 static double density(const kiln_manifest *manifest) {
     size_t narrowest = sizeof(float);
     for (uint32_t i = 0; i < manifest->arg_count; i++)

@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/macros.h"
 #include "rpc-server/helper_socket.h"
 
@@ -19,17 +20,13 @@ extern char **environ;
 
 #define ANSWER_MS 10000
 
-/* What travels with a request: the child's socket, and the folder of its control group. */
+/* Descriptors of a request: the child's socket, and the folder of its control group. */
 enum { CHILD_SOCKET, CHILD_CGROUP, CHILD_FDS_MAX };
 
 typedef struct answer {
     pid_t pid;
     int error; /* of the system; 0: none */
 } answer;
-
-static void close_fd(int fd) {
-    if (fd >= 0) close(fd);
-}
 
 /* ---- The caller's side ---- */
 
@@ -50,7 +47,7 @@ void kiln_zygote_close(kiln_zygote *zygote) {
     *zygote = (kiln_zygote){0};
 }
 
-/* What `error` of copy_self stands for. */
+/* The status for an `error` of fork_child. */
 static kiln_status refusal(int error) {
     kiln_code code = kiln_code_from_errno(error);
     if (error == EAGAIN) code = KILN_RESOURCE_EXHAUSTED;
@@ -69,7 +66,7 @@ static kiln_status await_answer(int socket, pid_t *out_pid) {
     if (count == 0)
         return KILN_ERROR(DEADLINE_EXCEEDED, "no contained child was started for %d ms", ANSWER_MS);
     if (recv(socket, &got, sizeof got, MSG_DONTWAIT) != sizeof got)
-        return KILN_ERROR(UNAVAILABLE, "what starts contained children has ended");
+        return KILN_ERROR(UNAVAILABLE, "the zygote of contained children has ended");
     if (got.error) return refusal(got.error);
     *out_pid = got.pid;
     return NULL;
@@ -86,18 +83,18 @@ kiln_status kiln_zygote_start(const kiln_zygote *zygote, const kiln_driver *driv
     if (cgroup && cgroup_fd < 0) return KILN_ERROR(NOT_FOUND, "%s: %s", cgroup, strerror(errno));
     const int fd[CHILD_FDS_MAX] = {[CHILD_SOCKET] = socket, [CHILD_CGROUP] = cgroup_fd};
     if (!kiln_helper_socket_send(zygote_fd, &request, 1, fd, cgroup ? CHILD_FDS_MAX : CHILD_CGROUP))
-        st = KILN_ERROR(UNAVAILABLE, "what starts contained children has ended");
+        st = KILN_ERROR(UNAVAILABLE, "the zygote of contained children has ended");
     if (!st) st = await_answer(zygote_fd, &pid);
-    close_fd(cgroup_fd);
+    kiln_fd_close(&cgroup_fd);
     if (st) return st;
-    setpgid(pid, pid); /* it does the same; from here on either has */
+    setpgid(pid, pid); /* the child calls it, too, so it holds whoever comes first */
     *out_pid = pid;
     return NULL;
 }
 
 /* ---- The zygote's side ---- */
 
-/* How many descriptors came; 0: the caller is gone, or there is no place for them. */
+/* Returns the number of descriptors; 0: the caller has ended, or the request is wrong. */
 static uint32_t receive_request(int fd[KILN_HELPER_SOCKET_FDS_MAX],
                                 const kiln_driver **out_driver) {
     uint8_t request = 0;
@@ -108,10 +105,10 @@ static uint32_t receive_request(int fd[KILN_HELPER_SOCKET_FDS_MAX],
     return fd_count;
 }
 
-/* As fork() does, but as a child of our caller, in that control group from its beginning, and as
- * the first process of a namespace where we may make one: then none is needed to guard it. The C
- * library keeps the number of its thread where the kernel was told, and finds the new one there. */
-static pid_t copy_self(int cgroup_fd) {
+/* Forks a child of the zygote's caller, directly into a control group and, if allowed, as the first
+ * process of a process namespace, so that no process must wait for it. The kernel writes the new
+ * thread's number where the C library keeps it. */
+static pid_t fork_child(int cgroup_fd) {
     uint64_t thread = 0;
     struct clone_args args = {.flags = CLONE_PARENT | (geteuid() == 0 ? CLONE_NEWPID : 0)};
     if (prctl(PR_GET_TID_ADDRESS, &thread) == 0 && thread) {
@@ -130,31 +127,31 @@ static pid_t copy_self(int cgroup_fd) {
     return pid;
 }
 
-/* Its strings as well: candidates run in this process. */
+/* Also wipes the strings, because candidates run in this process. */
 static void empty_environment(void) {
     for (char **variable = environ; variable && *variable; variable++)
         explicit_bzero(*variable, strlen(*variable));
     if (environ) *environ = NULL;
 }
 
-static void take_socket(const int *fd, uint32_t fd_count) {
+static void set_up_child(const int *fd, uint32_t fd_count) {
     setpgid(0, 0);
     dup2(fd[CHILD_SOCKET], STDIN_FILENO);
     for (uint32_t i = 0; i < fd_count; i++) close(fd[i]);
 }
 
 kiln_zygote_birth kiln_zygote_serve(void) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* one that is gone already has closed the socket */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* if the parent has already ended, its socket is closed */
     kiln_child_leave_stopping();
     for (;;) {
         int fd[KILN_HELPER_SOCKET_FDS_MAX] = {-1, -1};
         const kiln_driver *driver = NULL;
         const uint32_t fd_count = receive_request(fd, &driver);
         if (fd_count == 0) _exit(0);
-        const pid_t pid = copy_self(fd[CHILD_CGROUP]);
+        const pid_t pid = fork_child(fd[CHILD_CGROUP]);
         if (pid == 0) {
-            take_socket(fd, fd_count);
-            if (!driver) empty_environment(); /* it has what drivers keep */
+            set_up_child(fd, fd_count);
+            if (!driver) empty_environment(); /* only drivers' children need it */
             return (kiln_zygote_birth){fd_count == CHILD_FDS_MAX, driver};
         }
         const answer told = {pid, pid < 0 ? errno : 0};

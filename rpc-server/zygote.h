@@ -1,10 +1,8 @@
-/* A process that contained children are copies of: it has the program, its libraries and what all
- * of them need in memory, so that a child costs a fork into its control group, and neither a
- * program's start nor a move between groups, for which the kernel waits until every processor has
- * passed a quiet point. For rpc-server/helper_serve.c; children know it from inside
- * (rpc-server/sandboxed_child.c). Children are the caller's own: it waits for them, signals them,
- * and they end with it. One thread.
- */
+/* The zygote: a process from which contained children are forked. It has loaded the program and its
+ * libraries, so that a child costs a fork directly into its control group, not the start of a
+ * program and a move between groups, which waits for an RCU grace period of the kernel. Used by
+ * rpc-server/helper_serve.c; children are in rpc-server/sandboxed_child.c. Children are the
+ * caller's: it waits for and signals them, and they end with it. One thread. */
 #ifndef KILN_RPC_SERVER_ZYGOTE_H
 #define KILN_RPC_SERVER_ZYGOTE_H
 
@@ -18,30 +16,31 @@ typedef struct kiln_zygote {
     kiln_child process;
 } kiln_zygote;
 
-/* False with a sanitizer inside: what it knows of the process, and its threads, are not copied. */
+/* False with a sanitizer, because a raw fork does not copy its threads and state. */
 bool kiln_zygote_is_allowed(void);
 
-/* Starts it: `program --children`, with an empty environment, so that no copy has any. NOT_FOUND,
- * PERMISSION_DENIED: the program; RESOURCE_EXHAUSTED: no processes or descriptors. */
+/* Starts `program --children`, with only the variables that drivers need. NOT_FOUND,
+ * PERMISSION_DENIED: of the program; RESOURCE_EXHAUSTED: no processes or descriptors. */
 KILN_MUST_USE kiln_status kiln_zygote_open(kiln_zygote *zygote, const char *program);
-/* Children stay. Accepts a closed one. */
+/* Ends the zygote; its children live on. Accepts a closed one. */
 void kiln_zygote_close(kiln_zygote *zygote);
 
-/* A child that opens a device of `driver`, unless that is NULL, in a process group of its own, and
- * in the control group with that folder unless it is NULL; its standard input is `socket`, which
- * stays the caller's. PERMISSION_DENIED, UNIMPLEMENTED: there are no copies on this machine;
+/* Forks a child in a process group of its own and in the control group with folder `cgroup` (NULL:
+ * none). It may open a device of `driver` (NULL: none). Its standard input is `socket`, which the
+ * caller still owns. PERMISSION_DENIED, UNIMPLEMENTED: this machine does not allow it;
  * RESOURCE_EXHAUSTED: no processes, memory or descriptors now; NOT_FOUND, INVALID_ARGUMENT: the
- * folder is no control group; UNAVAILABLE, DEADLINE_EXCEEDED: nobody answers, and nobody will. */
+ * folder is not a control group; UNAVAILABLE, DEADLINE_EXCEEDED: the zygote does not answer; close
+ * it. */
 KILN_MUST_USE kiln_status kiln_zygote_start(const kiln_zygote *zygote, const kiln_driver *driver,
                                             const char *cgroup, int socket, pid_t *out_pid);
 
-/* How a child was born. */
+/* How a child was started. */
 typedef struct kiln_zygote_birth {
-    bool is_grouped;           /* into a control group */
-    const kiln_driver *driver; /* of the device that it will open; NULL: of none */
+    bool is_grouped;           /* in a control group */
+    const kiln_driver *driver; /* of the device that it may open; NULL: none */
 } kiln_zygote_birth;
-/* The zygote's own life, its caller's socket being its standard input. Returns in each child, whose
- * socket is then its standard input. */
+/* The zygote's main loop; requests come from standard input. Returns in each child, with the
+ * child's socket as standard input. */
 kiln_zygote_birth kiln_zygote_serve(void);
 
 #endif

@@ -17,6 +17,7 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/text.h"
 
 #define TEXT_MAX 16384    /* of a status, as base/status.c has it, a path and a question */
@@ -90,11 +91,6 @@ static bool hear(int socket, talk *out, int *out_fd) {
     return true;
 }
 
-static void close_end(int *fd) {
-    if (*fd >= 0) close(*fd);
-    *fd = -1;
-}
-
 static kiln_status map_bytes(int fd, size_t size, kiln_mapping *out) {
     void *data = size ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
     if (data == MAP_FAILED)
@@ -155,7 +151,7 @@ static kiln_status get_bytes(talk_kind kind, const char *text, size_t shown, kil
     if (!st) st = map_bytes(fd, size, &given);
     if (!st) *out_answer = kiln_str_copy(arena, (kiln_str){given.data, given.size});
     kiln_file_unmap(&given);
-    close_end(&fd);
+    kiln_fd_close(&fd);
     return st;
 }
 
@@ -265,7 +261,7 @@ static kiln_status take_result(const kiln_cage *c, kiln_mapping *out_result) {
 
 static void give(const kiln_cage *c, kiln_status st, size_t size, int fd) {
     say(c->socket, TALK_GIVEN, kiln_status_code(st), size, st ? kiln_status_text(st) : "", fd);
-    if (fd >= 0) close(fd);
+    kiln_fd_close(&fd);
     kiln_status_free(st);
 }
 
@@ -331,7 +327,7 @@ static void serve(kiln_cage *c) {
         if (n == 0 || (n < 0 && errno == EINTR)) continue;
         if (n < 0) return;
         const bool heard = hear(c->socket, &t, &fd);
-        if (fd >= 0) close(fd); /* nothing of it is wanted */
+        kiln_fd_close(&fd); /* nothing of it is wanted */
         if (!heard) return;
         if (t.kind == TALK_OPEN) {
             open_for(c, t.text);
@@ -391,8 +387,8 @@ static kiln_status start(kiln_cage *c) {
         c->pid = fork();
     if (c->pid == 0) be_child(c->work, parent, sockets[1], c->result, errors[1]);
     const int error = errno;
-    close_end(&sockets[1]);
-    close_end(&errors[1]);
+    kiln_fd_close(&sockets[1]);
+    kiln_fd_close(&errors[1]);
     c->socket = sockets[0];
     c->error = errors[0];
     return c->pid > 0 ? KILN_OK
@@ -424,9 +420,9 @@ static int end_child(kiln_cage *c) {
 void kiln_cage_cancel(kiln_cage *c) {
     if (!c) return;
     end_child(c);
-    close_end(&c->socket);
-    close_end(&c->error);
-    close_end(&c->result);
+    kiln_fd_close(&c->socket);
+    kiln_fd_close(&c->error);
+    kiln_fd_close(&c->result);
     kiln_free(c);
 }
 

@@ -115,7 +115,7 @@ def test_invalid_folders_are_refused(world):
     world.refused("batch", world.zoo(MODEL), "-o", world.path("x"), "--candidates", 0, says="--candidates is 1 to")
     world.refused("batch", world.zoo(MODEL), "-o", world.path("x"), "--tasks", "no such", says="none of the model's 1 tasks")
     assert not list(pathlib.Path(world.folder).glob("x*")), "a folder was left"
-    world.refused("--batch", folder, "--tracker", "127.0.0.1:1", says="goes without --tracker", name="kiln-rpc-server")
+    world.refused("--batch", folder, "--tracker", "127.0.0.1:1", says="cannot be combined with --tracker", name="kiln-rpc-server")
     for part, says in (("trials", "trials: the file ends"), ("records.jsonl", "lines for 2 trials"), ("rows.jsonl", "does not end")):
         copy = world.path(f"cut-{part}")
         shutil.copytree(folder, copy)

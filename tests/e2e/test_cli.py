@@ -126,7 +126,7 @@ def test_doctor_is_content_and_says_what_this_machine_is(world):
     found = {line["what"]: line["found"] for line in world.json("doctor") if line["event"] == "check"}
     assert found["processor"].startswith("cpu:") and "GHz" in found["speed"] and "GFLOP/s" in found["speed"], found
     assert found["measuring"].startswith("arithmetic ") and "; memory " in found["measuring"], found
-    assert "lines of" in found["caches"] or "does not tell" in found["caches"], found
+    assert "lines of" in found["caches"] or "does not report" in found["caches"], found
 
 
 def test_help_of_every_command(world):

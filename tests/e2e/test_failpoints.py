@@ -26,7 +26,7 @@ TRACKER_START = ["TRACKER_LEAD", "TRACKER_SERVE"]  # nobody has dialled yet
 TRACKER = ["TRACKER_OPEN", "TRACKER_ASSIGNED", "BLOB_ASKED", "TRACKER_REQUEST", "TRACKER_KEPT", "TRACKER_GRANT", "TRACKER_GRANTED", "TRACKER_TRIAL",
            "TRACKER_RESULT", "TRACKER_BOARD", "TRACKER_ACK", "BLOB_KEPT"]
 TRACKER_END = ["TRACKER_DONE"]
-BUILDING = ["WORKSHOP_BUILD", "WORKSHOP_BUILT", "WORKSHOP_BUILT:3"]
+BUILDING = ["BOARD_BUILD", "BOARD_BUILT", "BOARD_BUILT:3"]
 COMPILE = ["COMPILE_KERNEL"]  # kills a process of the command, not the command: tests/e2e/test_hostile.py
 CLIENT = ["CLIENT_OPENED", "CLIENT_DONE", "CLIENT_KEPT"]
 KEYS = ["TLS_HALF", "KEYS_RELOAD"]
@@ -105,7 +105,7 @@ def test_a_board_that_builds_is_killed_at_every_point_and_loses_nothing(world):
     start = lambda: world.board(address, name=BUILDING_SERVER, state=f"board{len(world.children)}", wait=False)
     tune = world.tune(world.zoo("conv:C3"), address, 100000)
     kept = walk(world, BUILDING, start)
-    failing(world, "WORKSHOP_BUILD=error", start)  # the candidate is built when it comes again
+    failing(world, "BOARD_BUILD=error", start)  # the candidate is built when it comes again
     stop(world, tune, kept)
     assert "infra" not in {outcome for _, _, outcome in records(world)}, records(world)
     stop_all(world)

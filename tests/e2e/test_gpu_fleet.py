@@ -93,7 +93,7 @@ def test_devices_that_cannot_be_offered_are_refused(world):
     server = ("--tracker", "127.0.0.1:1")
     refuse = lambda *argv, says: world.refused(*server, *argv, says=says, name="kiln-rpc-server")
     refuse("--device", "0", says="--executor NAME")
-    refuse("--executor", "cpu", "--device", "0", says="is one device")
+    refuse("--executor", "cpu", "--device", "0", says="has just one device")
     refuse("--executor", "vta", "--device", "first", says='no device of --executor vta is named "first"; there are: 0 "simulated pynq", 1')
     refuse("--executor", "abacus", says='there is no executor "abacus"')
     if not os.path.exists("/dev/nvidiactl"):
@@ -101,7 +101,7 @@ def test_devices_that_cannot_be_offered_are_refused(world):
     done = world.run("--executor", "opencl", "--doctor", ok=False, name="kiln-rpc-server")
     if any(line.startswith("ok   device") for line in done.stdout.splitlines()):
         refuse("--executor", "opencl", "--device", "77", says="there is no opencl device 77")
-        refuse("--executor", "opencl", "--also", "null", says="--also belongs to a server that offers the processor")
+        refuse("--executor", "opencl", "--also", "null", says="--also needs a server that offers the processor")
         refuse("--executor", "opencl", "--slots", "17", says="at most 16 slots")
 
 

@@ -100,11 +100,11 @@ static void other_frames_than_trials_are_refused(void **state) {
     f->trials.size = 0;
     refuse(f, "", "", "ends after 0 of 0");
     add(f, &trial);
-    refuse(f, LINE("aa"), ROWS, "does not say for what");
+    refuse(f, LINE("aa"), ROWS, "does not name a target");
     begin(f, 2);
     add(f, &trial);
     add(f, &trial);
-    refuse(f, LINE("aa") LINE("aa"), ROWS, "trial 1 is there twice");
+    refuse(f, LINE("aa") LINE("aa"), ROWS, "trial 1 appears twice");
     begin(f, 1);
     add(f, &trial);
     trial = a_trial("bb");
@@ -113,7 +113,7 @@ static void other_frames_than_trials_are_refused(void **state) {
     begin(f, 1);
     trial = a_trial("a\"");
     add(f, &trial);
-    refuse(f, LINE("aa"), ROWS, "no hexadecimal number");
+    refuse(f, LINE("aa"), ROWS, "not a hexadecimal number");
     begin(f, 1);
     trial = a_trial("aa");
     trial.artefact.size = 0;
@@ -147,9 +147,9 @@ static void results_are_gone_on_with_after_their_last_whole_line(void **state) {
     expect_resumed(f, ROWS "{\"table\":\"device\"}\n" LINE("bb") "{\"table\":\"rec",
                    strlen(ROWS "{\"table\":\"device\"}\n" LINE("bb")), false, true);
     expect_error(kiln_batch_plan_resume(&f->plan, KILN_STR(ROWS LINE("cc")), done, &kept),
-                 DATA_LOSS, "trial cc is not of this folder");
+                 DATA_LOSS, "trial cc is not in this folder");
     expect_error(kiln_batch_plan_resume(&f->plan, KILN_STR("else\n"), done, &kept), DATA_LOSS,
-                 "not of this folder");
+                 "belong to another folder");
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

@@ -58,7 +58,7 @@ static void a_board_that_builds_says_with_what(void **state) {
 static void other_targets_are_offered_beside_its_own(void **state) {
     static const char *const also[] = {"null", "null,group=8", "vta:pynq"},
                              *const many[] = {"null", "null", "null", "null"},
-                             *const wrong[][2] = {{"rpi4", "own target is of that kind"},
+                             *const wrong[][2] = {{"rpi4", "already offers a target of that kind"},
                                                   {"opencl:pocl,emulated", "--executor opencl"},
                                                   {"nonsense", "unknown target"}};
     kiln_board_options options = {.key = "desk", .also = also, .also_count = 3};
@@ -104,7 +104,7 @@ static void measurements_stay_on_a_named_cluster(void **state) {
     cpu_set_t before, inside;
     sched_getaffinity(0, sizeof before, &before);
     expect_error(kiln_board_enter_cluster("cortex-m0", *state), INVALID_ARGUMENT,
-                 "no cluster cortex-m0");
+                 "no cluster is named cortex-m0");
     kiln_status st = kiln_board_enter_cluster("big", *state);
     sched_getaffinity(0, sizeof inside, &inside);
     sched_setaffinity(0, sizeof before, &before);

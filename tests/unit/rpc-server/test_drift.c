@@ -47,10 +47,10 @@ static void expect_in_band(const board *b, uint64_t seed) {
     uint32_t arithmetic = 0, memory = 0;
     fill(b, seed, KILN_DRIFT_START, round);
     for (uint32_t i = 0; i < KILN_DRIFT_START * KILN_REFERENCE_KERNEL_STATE_COUNT; i++) {
-        const kiln_reference_kernel_times *pace =
+        const kiln_reference_kernel_times *times =
             &round[i / KILN_REFERENCE_KERNEL_STATE_COUNT]
                  .reading[i % KILN_REFERENCE_KERNEL_STATE_COUNT];
-        const kiln_drift_ratio ratio = kiln_drift_ratio_of(pace, &norm);
+        const kiln_drift_ratio ratio = kiln_drift_ratio_of(times, &norm);
         arithmetic += kiln_part_is_out(ratio.arithmetic, &norm.arithmetic);
         memory += kiln_part_is_out(ratio.memory, &norm.memory);
     }

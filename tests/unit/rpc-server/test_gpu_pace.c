@@ -119,7 +119,7 @@ static void the_executor_goes_without_where_there_is_none(void **state) {
     void *device = NULL;
     expect_ok(v->open(&setup, &device));
     assert_true(v->round(device, &round) && round.peak_flops > 0);
-    assert_true(v->pace(device).memory_ns > 0);
+    assert_true(v->reference(device).memory_ns > 0);
     v->close(device);
     assert_int_equal(fake->allocations + fake->complaints, 0);
     expect_ok(v->open(&setup, &device));

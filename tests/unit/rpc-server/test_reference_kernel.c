@@ -12,8 +12,8 @@ static void both_parts_take_time(void **state) {
     kiln_reference_kernel reference;
     kiln_reference_kernel_init(&reference, data);
     for (uint32_t i = 0; i < 200; i++) { /* more than the buffer has pieces */
-        const kiln_reference_kernel_times pace = kiln_reference_kernel_take(&reference);
-        assert_true(pace.arithmetic_ns >= 1 && pace.memory_ns >= 1);
+        const kiln_reference_kernel_times times = kiln_reference_kernel_take(&reference);
+        assert_true(times.arithmetic_ns >= 1 && times.memory_ns >= 1);
     }
 }
 

@@ -38,7 +38,7 @@ static const kiln_msg_policy search_policy = {.samples_min = 5,
                                               .total_ns = 50000000};
 
 /* Nobody looks how fast the board is. */
-static const kiln_timing_pace unread = {0};
+static const kiln_timing_reference unread = {0};
 
 static kiln_timing measure(machine *m, const kiln_msg_policy *policy, uint64_t overhead_ns) {
     kiln_rand_init(&m->rand, 7);
@@ -287,9 +287,9 @@ static bool is_out(const kiln_timing *timing) {
 static kiln_timing measure_on(board *b, double race_ns) {
     static kiln_timing_turn turn;
     kiln_timing timing;
-    const kiln_timing_pace pace = {take_on, b, usual_norm};
+    const kiln_timing_reference reference = {take_on, b, usual_norm};
     turn = (kiln_timing_turn){.source = {run_on, b, 0}, .runs = 1, .timing = &timing};
-    kiln_timing_sample(&turn, 1, &pace, &search_policy, race_ns);
+    kiln_timing_sample(&turn, 1, &reference, &search_policy, race_ns);
     return timing;
 }
 
@@ -402,10 +402,10 @@ static void rounds_stay_whole_when_disturbed_ones_go(void **state) {
     kiln_timing timing[2];
     board b = {.slower = 1, .slowed = 1.5, .busy = 0.6, .kernel_ns = 1e6};
     kiln_rand_init(&b.rand, 3);
-    const kiln_timing_pace pace = {take_on, &b, usual_norm};
+    const kiln_timing_reference reference = {take_on, &b, usual_norm};
     for (int i = 0; i < 2; i++)
         turn[i] = (kiln_timing_turn){.source = {run_on, &b, 0}, .runs = 1, .timing = &timing[i]};
-    kiln_timing_sample(turn, 2, &pace, &search_policy, 0);
+    kiln_timing_sample(turn, 2, &reference, &search_policy, 0);
     assert_int_equal(timing[0].sample_count, timing[1].sample_count);
     assert_true(timing[0].sample_count >= search_policy.samples_min);
     for (uint32_t i = 0; i < timing[0].sample_count; i++)

@@ -32,7 +32,7 @@ static void a_module_that_is_larger_than_the_slots_share_of_memory_is_refused_un
     const kiln_message *refused = bench_find_sent(b, KILN_MSG_TRIAL_RESULT);
     assert_non_null(refused);
     assert_int_equal(refused->trial_result.outcome, KILN_OUTCOME_INFRA);
-    expect_contains(kiln_str_dup(&b->actions.arena, refused->trial_result.text), "larger");
+    expect_contains(kiln_str_dup(&b->actions.arena, refused->trial_result.text), "more memory");
     message = bench_trial("b", 7, 0);
     message.trial.module = (kiln_msg_module_run){.threads = 1, .output_bytes = 64};
     message.trial.artefact.size = BENCH_MEMORY_BYTES / 4;

@@ -22,11 +22,11 @@ static KILN_NORETURN void out_of_memory(size_t size_bytes) {
     int length =
         snprintf(line, sizeof line, "kiln: out of memory (%zu bytes wanted)\n", size_bytes);
     ssize_t ignored = write(STDERR_FILENO, line, (size_t)length);
-    (void)ignored; /* nobody is left to tell */
+    (void)ignored; /* a failure cannot be reported */
     _exit(kiln_code_exit(KILN_RESOURCE_EXHAUSTED));
 }
 
-/* Whether this one is to be had. */
+/* Counts an allocation; false: a test makes it fail. */
 static bool count_one(void) {
     uint64_t number = atomic_fetch_add_explicit(&allocations, 1, memory_order_relaxed) + 1;
     return number != atomic_load_explicit(&fail_at, memory_order_relaxed);

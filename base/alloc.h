@@ -1,7 +1,7 @@
-/* The one place that asks libc for memory. Running out ends the process with one clear line and
- * exit code 16 (docs/decisions/0002), unless the caller tries only: every size that an outsider can
- * choose is bounded at the edge, and every program's durable state survives a kill. Tests make the
- * N-th allocation fail. */
+/* The only code that gets memory from libc. If there is none the process ends with one clear line
+ * and exit code 16 (docs/decisions/0002), except in the `try` functions: every size that an
+ * outsider can choose is bounded where it enters, and every program's durable state survives a
+ * kill. Tests make the N-th allocation fail. */
 #ifndef KILN_BASE_ALLOC_H
 #define KILN_BASE_ALLOC_H
 
@@ -13,17 +13,17 @@ void *kiln_alloc(size_t size_bytes);
 /* Never NULL; new bytes are not zeroed. */
 void *kiln_realloc(void *memory, size_t size_bytes);
 void kiln_free(void *memory);
-/* The same of both where the process is somebody else's (libkiln/tune): NULL when it cannot be had,
- * and then what `memory` has stays. */
+/* The same for libraries in other programs' processes (libkiln/tune): NULL if there is no memory;
+ * `memory` then stays valid. */
 void *kiln_try_alloc(size_t size_bytes);
 void *kiln_try_realloc(void *memory, size_t size_bytes);
-/* Overwrites a secret with zeros; no compiler leaves that out. */
+/* Overwrites a secret with zeros; compilers cannot remove that. */
 void kiln_wipe(void *memory, size_t size_bytes);
 /* Zeroed, aligned to a power of two; release with kiln_free. */
 void *kiln_alloc_aligned(size_t alignment, size_t size_bytes);
 
-/* Gives what is free back to the system, where the libc can. Some milliseconds: for when a crowd
- * has gone. */
+/* Returns free memory to the system, if libc can. Takes some milliseconds; for use after many peers
+ * have left. */
 void kiln_alloc_trim(void);
 
 /* Number of allocations so far in this process (all threads); tests compare two readings. */

@@ -27,8 +27,8 @@ void *kiln_arena_alloc(kiln_arena *arena, size_t size_bytes);
 void *kiln_arena_alloc_aligned(kiln_arena *arena, size_t alignment, size_t size_bytes);
 /* Copies `size_bytes` from `data`. */
 void *kiln_arena_copy(kiln_arena *arena, const void *data, size_t size_bytes);
-/* Gives the object `data` of `from_bytes` (NULL: none yet) room for `to_bytes`, in its place where
- * it is the newest object. What is added is not zeroed. */
+/* Grows the object `data` from `from_bytes` (NULL: none yet) to `to_bytes`, in place if it is the
+ * newest object. New bytes are not zeroed. */
 void *kiln_arena_grow(kiln_arena *arena, void *data, size_t from_bytes, size_t to_bytes);
 
 #define KILN_ARENA_NEW(arena, type) ((type *)kiln_arena_alloc((arena), sizeof(type)))

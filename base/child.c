@@ -17,7 +17,8 @@
 #include "base/opt.h"
 #include "base/thread_work.h"
 
-/* Who started it: a child of process 1 cannot tell by that number that its parent is gone. */
+/* Number of the starting process: if that is 1, getppid() does not show that the parent has ended.
+ */
 #define PARENT "KILN_PARENT"
 
 extern char **environ;
@@ -29,7 +30,7 @@ static bool is_replaced(const char *variable, char *const *by, size_t count) {
     return false;
 }
 
-/* Our environment without what `extra` and `parent` replace, and them; NULL: no memory for it. */
+/* Our environment with `extra` and `parent` added or replaced; NULL: no memory. */
 static char **merge_environment(const char *const *extra, char *parent) {
     size_t ours = 0, count = 0;
     while (environ && environ[ours]) ours++; /* NULL once it was cleared */
@@ -71,7 +72,7 @@ typedef struct child_ends {
 
 #define THIRD_FD 3
 
-/* 0, or the number of an error: there is no memory for it. */
+/* Returns 0 or an error number (no memory). */
 static int redirect(posix_spawn_file_actions_t *files, const kiln_child_options *options,
                     child_ends ends) {
     int error = ends.in >= 0 ? posix_spawn_file_actions_adddup2(files, ends.in, STDIN_FILENO)
@@ -81,7 +82,7 @@ static int redirect(posix_spawn_file_actions_t *files, const kiln_child_options 
         error = posix_spawn_file_actions_adddup2(files, ends.out, STDOUT_FILENO);
     if (!error && ends.error >= 0)
         error = posix_spawn_file_actions_adddup2(files, ends.error, STDERR_FILENO);
-    /* Last: until here it may be one of the ends. */
+    /* Last, because descriptor 3 may be one of the ends until here. */
     if (!error && options->third_fd > 0)
         error = posix_spawn_file_actions_adddup2(files, options->third_fd, THIRD_FD);
     if (!error && options->error_path)
@@ -186,7 +187,7 @@ void kiln_child_destroy(kiln_child *child) {
 void kiln_child_die_with_parent(void) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     const char *parent = kiln_env(PARENT);
-    /* It was gone before the call, unless it is process 1 itself, as in a container. */
+    /* The parent ended before the call, unless it is process 1 itself, as in a container. */
     if (getppid() == 1 && !(parent && strcmp(parent, "1") == 0)) _exit(1);
 }
 
@@ -194,5 +195,5 @@ void kiln_child_leave_stopping(void) { signal(SIGTERM, SIG_IGN); }
 
 void kiln_child_give_way(void) {
     (void)setpriority(PRIO_PROCESS, 0,
-                      19); /* on Linux the thread's own; raising it is allowed to all */
+                      19); /* on Linux a property of the thread; everyone may raise it */
 }

@@ -34,7 +34,7 @@ const kiln_failpoint_info *kiln_failpoint_info_of(kiln_failpoint point) {
     return &point_table[point];
 }
 
-/* ---- What the environment says ---- */
+/* ---- The plan ---- */
 
 static const char *const effect_name[KILN_FAIL_EFFECT_COUNT] = {"kill", "error", "look", "grow",
                                                                 "hang"};
@@ -87,10 +87,10 @@ static bool strikes(kiln_failpoint point) {
 }
 
 KILN_NORETURN static void end_at_once(void) {
-    for (;;) raise(SIGKILL); /* which processes without rights may do as well */
+    for (;;) raise(SIGKILL); /* allowed in sandboxed processes, too */
 }
 
-/* What hostile code would try: it is for tests of processes that have given up their rights. */
+/* Tries what hostile code would try, to test processes that have given up their rights. */
 static kiln_status look_around(void) {
     extern char **environ;
     const int file = open("/etc/passwd", O_RDONLY | O_CLOEXEC);

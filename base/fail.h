@@ -1,5 +1,5 @@
-/* Failures on purpose: what do the real programs do when they are killed at the worst moment, when
- * the disk is full, when memory ends? Tests start them with $KILN_FAIL, which main reads once:
+/* Injected failures: tests kill the real programs at the worst moments, fill the disk, or make
+ * memory fail. Tests set $KILN_FAIL, which main reads once:
  *
  *   NAME[:NTH][=kill|error]   the NTH time (1) that the point is passed (base/failpoints.def) the
  *                             process ends as by kill -9 (default), or the point returns an error
@@ -8,7 +8,7 @@
  *   io:NTH                    the NTH operation on a file fails: no space left on the device
  *   alloc:NTH                 the NTH allocation fails (base/alloc.h)
  *
- * Nothing fails otherwise: a point that is not armed costs a load and a branch. Any thread. */
+ * A point that is not armed does nothing and costs a load and a branch. Any thread. */
 #ifndef KILN_BASE_FAIL_H
 #define KILN_BASE_FAIL_H
 
@@ -35,24 +35,24 @@ typedef enum kiln_fail_effect {
 
 typedef struct kiln_failpoint_info {
     const char *name, *program, *doc;
-    kiln_fail_effect effect; /* KILL: it can only be killed there; else ERROR */
+    kiln_fail_effect effect; /* KILL: the program can only be killed there; else ERROR */
 } kiln_failpoint_info;
 
 /* The point's row of failpoints.def; static. */
 const kiln_failpoint_info *kiln_failpoint_info_of(kiln_failpoint point);
 
-/* Arms what `plan` says (see above); NULL disarms. Called by main before threads start.
+/* Arms the failures of `plan` (see above); NULL disarms. Called by main before threads start.
  * INVALID_ARGUMENT: no such point, no such effect there. */
 KILN_MUST_USE kiln_status kiln_fail_arm(const char *plan);
 
-/* Passes a point whose effect is ERROR. RESOURCE_EXHAUSTED, once, when it is armed so; "look":
- * PERMISSION_DENIED. */
+/* Passes a point whose effect is ERROR. Returns RESOURCE_EXHAUSTED once if armed with "error";
+ * "look": PERMISSION_DENIED. */
 KILN_MUST_USE kiln_status kiln_fail_at(kiln_failpoint point);
 /* Passes a point whose effect is KILL. */
 void kiln_fail_pass(kiln_failpoint point);
 
-/* Asked before each operation on a file: `if (kiln_fail_io() || fsync(fd) != 0)`. True, with errno
- * set to ENOSPC, when this one shall fail. */
+/* Called before each operation on a file: `if (kiln_fail_io() || fsync(fd) != 0)`. True, with errno
+ * set to ENOSPC, if this operation must fail. */
 bool kiln_fail_io(void);
 /* Operations so far in this process; tests compare two readings. */
 uint64_t kiln_fail_io_count(void);

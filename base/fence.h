@@ -1,5 +1,5 @@
-/* Names of what contains candidates on boards (base/fences.def): boards try which of them hold and
- * tell it, trackers and owners of boards may require some. */
+/* Names of the fences that contain candidates on boards (base/fences.def). Boards try which hold
+ * and report them; trackers and owners of boards may require some. */
 #ifndef KILN_BASE_FENCE_H
 #define KILN_BASE_FENCE_H
 
@@ -18,12 +18,12 @@ typedef enum kiln_fence {
 /* Sets of fences: a bit per kiln_fence. */
 #define KILN_FENCES_ALL ((UINT32_C(1) << KILN_FENCE_COUNT) - 1)
 
-/* Appends the texts of `fences`, in the order of the table, with commas between. */
+/* Appends the texts of `fences`, in the table's order, separated by commas. */
 void kiln_fences_print(uint32_t fences, kiln_strbuf *out);
-/* What a person asked for: texts with commas between, or "all". INVALID_ARGUMENT: an unknown one;
- * the note names it and those that there are. */
+/* Parses a user's list: texts separated by commas, or "all". INVALID_ARGUMENT: an unknown fence;
+ * the text lists all. */
 KILN_MUST_USE kiln_status kiln_fences_parse(kiln_str text, uint32_t *out_fences);
-/* What a peer told: texts that are unknown here are left out. */
+/* Parses a peer's list; texts unknown here are skipped. */
 uint32_t kiln_fences_known(kiln_str text);
 
 #endif

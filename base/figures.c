@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "base/macros.h"
 
-#define ENTRIES_MAX 64 /* of the map: figures of later versions among them */
+#define ENTRIES_MAX 64 /* of the map, including figures of later versions */
 
 static const kiln_figure_info figure_table[] = {
 #define X(number, NAME, text, unit, least, most, place, doc) {number, text, unit, doc, least, most},

@@ -26,7 +26,7 @@
 #define SYSTEM_FILE_MAX ((size_t)1 << 20)
 #define OPEN_FOLDERS_MAX 16 /* descriptors that removing a tree may hold at once */
 
-#define READING (O_RDONLY | O_CLOEXEC | O_NONBLOCK) /* a named pipe must not hang us */
+#define READING (O_RDONLY | O_CLOEXEC | O_NONBLOCK) /* opening a named pipe must not block */
 
 /* Takes `fd` only if it is a regular file, and finds its size. */
 static kiln_status take_regular(int fd, const char *path, int *out_fd, size_t *out_size) {
@@ -67,7 +67,7 @@ static kiln_status inside_error(int error, const char *folder, const char *path)
     }
 }
 
-/* Component after component without following links, so that no name can leave the folder. */
+/* Opens component by component without following links, so that no name can leave the folder. */
 kiln_status kiln_file_open_inside(const char *folder, const char *path, int *out_fd,
                                   size_t *out_size) {
     kiln_str rest = kiln_str_from(path);
@@ -174,7 +174,7 @@ void kiln_file_sync_folder(const char *path) {
     kiln_arena_deinit(&scratch);
 }
 
-/* What kiln_file_write may do with a path as it is now. */
+/* How kiln_file_write treats an existing path. */
 typedef enum destination {
     REPLACED, /* a regular file, a link, or nothing yet */
     IN_PLACE, /* a device or a pipe */
@@ -189,21 +189,21 @@ static destination destination_of(const char *path) {
 
 #define BESIDE_TRIES 16
 
-/* Creates a file of a free name beside `path`, as open creates files: mkostemp would make it 0600
- * and leave no way to learn the umask. -1 and errno where that fails. */
+/* Creates a file with a free name beside `path`, using open for the umask: mkostemp would make it
+ * 0600. -1 and errno on failure. */
 static int create_beside(const char *path, mode_t mode, kiln_arena *scratch, char **out_beside) {
     int fd = -1;
     errno = EEXIST;
     for (int i = 0; i < BESIDE_TRIES && fd < 0 && errno == EEXIST; i++) {
         uint32_t number = 0;
-        kiln_status_free(kiln_rand_system(&number, sizeof number)); /* then 0 may be taken */
+        kiln_status_free(kiln_rand_system(&number, sizeof number)); /* on failure 0 is tried */
         *out_beside = kiln_arena_printf(scratch, "%s.%06x", path, number & 0xffffffu);
         fd = open(*out_beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     }
     return fd;
 }
 
-/* Nobody else may have access: then the umask has no say. */
+/* Whether others have no access; then the umask is not applied. */
 static bool is_secret(unsigned mode) { return (mode & (S_IRWXG | S_IRWXO)) == 0; }
 
 static kiln_status replace(const char *path, kiln_str content, unsigned mode) {
@@ -332,8 +332,8 @@ static bool is_ours(int fd) {
     return fstat(fd, &info) == 0 && info.st_uid == geteuid();
 }
 
-/* What cannot be removed stays: it harms nobody. So does another user's, who could move it away
- * under the eyes of root. Names that only begin alike are others'. */
+/* Removes unlocked folders of earlier processes. Ignores failures, other users' folders (who could
+ * replace them while root removes them), and other names with the same beginning. */
 static void sweep(const char *parent, const char *prefix) {
     kiln_arena scratch = {0};
     char **name = NULL;
@@ -353,7 +353,7 @@ static void sweep(const char *parent, const char *prefix) {
     kiln_arena_deinit(&scratch);
 }
 
-/* It gets its name when it is held: nobody takes one for left over that was just made. */
+/* The folder gets its name once it is locked, so that no other process removes it before. */
 kiln_status kiln_folder_hold_temp(const char *prefix, size_t path_max, kiln_arena *arena,
                                   char **out_path, int *out_fd) {
     const char *parent = kiln_env("TMPDIR");
@@ -392,7 +392,7 @@ static int by_name(const void *a, const void *b) {
 
 #define HOLDER_BYTES_MAX 64
 
-/* The note has "kiln-tuner (process 12)", as the holder of the lock wrote it. */
+/* The text has "kiln-tuner (process 12)", as written by the lock's holder. */
 static kiln_status refuse_lock(const char *path, int fd) {
     char text[HOLDER_BYTES_MAX];
     ssize_t got = pread(fd, text, sizeof text, 0);
@@ -404,7 +404,7 @@ static kiln_status refuse_lock(const char *path, int fd) {
                       path, KILN_STR_ARG(holder));
 }
 
-/* For who is refused. A holder that could not say so holds the lock all the same. */
+/* Writes this process' name for others that want the lock. A failure does not matter. */
 static void name_holder(int fd) {
     char text[HOLDER_BYTES_MAX];
     int size = snprintf(text, sizeof text, "%s (process %ld)\n", program_invocation_short_name,

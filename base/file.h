@@ -20,24 +20,23 @@ KILN_MUST_USE kiln_status kiln_file_read(const char *path, size_t max_bytes, kil
  * absolute path, "..", a link on the way, or no regular file; NOT_FOUND, PERMISSION_DENIED. */
 KILN_MUST_USE kiln_status kiln_file_open_inside(const char *folder, const char *path, int *out_fd,
                                                 size_t *out_size);
-/* Reads a file of /proc or /sys, whose size is not known before: what there is, up to 1 MiB. Errors
- * as above. */
+/* Reads a file of /proc or /sys, whose size is not known before, up to 1 MiB. Errors as above. */
 KILN_MUST_USE kiln_status kiln_file_read_system(const char *path, kiln_arena *arena,
                                                 kiln_str *out_content);
 /* Makes a rename to `path` durable; file systems that cannot sync a folder do not need it. */
 void kiln_file_sync_folder(const char *path);
 /* Writes beside `path`, syncs and renames: readers see the old or the new content, never a part.
- * RESOURCE_EXHAUSTED when the disk is full; nothing is left behind then. `mode` as open takes it:
- * the umask narrows it, except where nobody else may have access (0600), which is set exactly. A
- * device or a pipe is written in place. INVALID_ARGUMENT: a folder or a socket. */
+ * RESOURCE_EXHAUSTED when the disk is full; nothing is left behind then. `mode` is narrowed by the
+ * umask, except modes without access for others (0600), which are set exactly. A device or a pipe
+ * is written in place. INVALID_ARGUMENT: a folder or a socket. */
 KILN_MUST_USE kiln_status kiln_file_write(const char *path, kiln_str content, unsigned mode);
-/* All of it into an open file; false: `errno` says why not. */
+/* Writes all of it to an open file; false: `errno` has the cause. */
 bool kiln_file_write_fully(int fd, kiln_str content);
-/* Whether kiln_file_write could write `path` now: makes and removes a file beside it. Its errors;
- * for outputs that come after long work. */
+/* Whether kiln_file_write could write `path` now: makes and removes a file beside it. Same errors;
+ * for outputs of long work. */
 KILN_MUST_USE kiln_status kiln_file_check_writable(const char *path);
-/* False: there is no such file. True also where that cannot be seen, so that opening it tells why.
- */
+/* False: there is no such file. True also if that cannot be determined, so that opening it gives
+ * the error. */
 bool kiln_file_exists(const char *path);
 bool kiln_file_is_folder(const char *path);
 /* Creates missing parents; existing folders are fine. */
@@ -45,22 +44,21 @@ KILN_MUST_USE kiln_status kiln_folder_create(const char *path, unsigned mode);
 /* A new private (0700) folder under $TMPDIR or /tmp; path in `arena`. */
 KILN_MUST_USE kiln_status kiln_folder_create_temp(const char *prefix, kiln_arena *arena,
                                                   char **out_path);
-/* The same for a folder that is held until `*out_fd` is closed or the process ends, by kill -9 too:
- * first those of the same prefix that nobody holds any more are removed. Paths of sockets are
- * short: where the folder's would have more than `path_max` characters it lies in /tmp. */
+/* The same for a folder that is locked until `*out_fd` is closed or the process ends (also by kill
+ * -9). Removes unlocked folders of the same prefix first. If the path would have more than
+ * `path_max` characters the folder is in /tmp, because paths of sockets must be short. */
 KILN_MUST_USE kiln_status kiln_folder_hold_temp(const char *prefix, size_t path_max,
                                                 kiln_arena *arena, char **out_path, int *out_fd);
 /* Removes a folder and everything in it; does not follow links. */
 KILN_MUST_USE kiln_status kiln_folder_remove(const char *path);
-/* Takes a folder for this process, until `*out_fd` is closed or the process ends (also by kill -9).
- * FAILED_PRECONDITION: another process has it; the note says which, from what that one wrote into
- * the file `lock`. */
+/* Locks a folder for this process until `*out_fd` is closed or the process ends (also by kill -9).
+ * FAILED_PRECONDITION: another process has locked it; the text names it, from the file `lock`. */
 KILN_MUST_USE kiln_status kiln_folder_lock(const char *path, int *out_fd);
-/* Lets this process have as many descriptors as the system allows it (RLIMIT_NOFILE: the soft limit
- * becomes the hard one), and says how many that are. */
+/* Raises the limit of descriptors to what the system allows (RLIMIT_NOFILE: the soft limit becomes
+ * the hard one). Returns the limit. */
 uint64_t kiln_descriptors_raise(void);
-/* Waits until no other process has `path`, and takes it until `*out_fd` is closed or the process
- * ends: for who reads a file and replaces it. The lock is the file PATH.lock, which stays. */
+/* Waits for the lock of `path` and holds it until `*out_fd` is closed or the process ends, so that
+ * a file can be read and replaced. The lock is the file PATH.lock, which stays. */
 KILN_MUST_USE kiln_status kiln_file_lock(const char *path, int *out_fd);
 /* Names (not paths) in a folder, sorted, without "." and "..". */
 KILN_MUST_USE kiln_status kiln_folder_list(const char *path, kiln_arena *arena, char ***out_names,
@@ -75,7 +73,7 @@ typedef struct kiln_mapping {
     size_t size;
 } kiln_mapping;
 KILN_MUST_USE kiln_status kiln_file_map(const char *path, kiln_mapping *out_mapping);
-/* The same of an open regular file, which stays open; `name` is for errors. */
+/* The same for an open regular file, which stays open; `name` is for messages. */
 KILN_MUST_USE kiln_status kiln_file_map_fd(int fd, const char *name, kiln_mapping *out_mapping);
 void kiln_file_unmap(kiln_mapping *mapping); /* accepts a zeroed one */
 

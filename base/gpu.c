@@ -68,12 +68,12 @@ const kiln_gpu *kiln_gpu_at(uint32_t index) {
     return &gpu_table[index];
 }
 
-/* Whether `row` may be the device that `gpu` says. */
+/* Whether `row` may be the device that `gpu` describes. */
 static bool may_be(const kiln_gpu *gpu, const kiln_gpu *row) {
     return row == gpu || (gpu->is_generic && row->capability == gpu->capability);
 }
 
-/* A cycle of a unit, of the type or of any (NONE). */
+/* Most products per cycle and unit, of the type or of any (NONE). */
 static double most_products(const kiln_gpu *gpu, kiln_dtype dtype, bool tensor) {
     double most = 0;
     for (uint32_t i = 0; i < KILN_DTYPE_COUNT; i++)

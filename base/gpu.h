@@ -1,5 +1,5 @@
-/* Rows of gpus.def: limits and figures of devices with groups of threads. Rules keep to the limits,
- * the cost model counts with the figures; neither asks for a kind of targets. */
+/* Rows of gpus.def: limits and figures of devices with groups of threads. Rules respect the limits,
+ * the cost model uses the figures; neither depends on the kind of target. */
 #ifndef KILN_BASE_GPU_H
 #define KILN_BASE_GPU_H
 
@@ -10,19 +10,19 @@
 #include "base/str.h"
 
 typedef struct kiln_gpu {
-    const char *name;     /* "h200"; of all devices of a capability "sm_90" */
-    const char *features; /* "f16 f64": types that it computes in beside f32 and integers */
-    bool is_cpu;          /* a processor behind a driver for GPUs */
+    const char *name;     /* "h200"; "sm_90" stands for all devices of a capability */
+    const char *features; /* "f16 f64": types in addition to f32 and integers */
+    bool is_cpu;          /* a processor with a driver for GPUs */
     bool is_generic;      /* stands for every device of its capability */
-    uint32_t capability;  /* CUDA's, 90 for 9.0; 0: there is none */
-    uint32_t warp;        /* threads that run in step */
+    uint32_t capability;  /* CUDA's, 90 for 9.0; 0: none */
+    uint32_t warp;        /* threads that run in lockstep */
     /* Of a unit (multiprocessor). */
     uint32_t units;
     uint32_t unit_threads, unit_groups; /* at once */
     uint32_t unit_registers;            /* of 4 bytes */
     uint32_t unit_shared_bytes;
-    /* Of a group; shared_bytes: most that it may ask for, static_: most that a kernel may declare,
-     * reserved_: taken from the unit's beside what the group asks for. */
+    /* Of a group. shared_bytes: most that it may request; static_: most that a kernel may declare;
+     * reserved_: taken from the unit's in addition to the request. */
     uint32_t thread_registers; /* most of a thread */
     uint32_t group_threads;
     uint32_t group_shared_bytes, static_shared_bytes, reserved_shared_bytes;
@@ -45,13 +45,13 @@ const kiln_gpu *kiln_gpu_find(kiln_str name);
 uint32_t kiln_gpu_count(void);
 const kiln_gpu *kiln_gpu_at(uint32_t index);
 
-/* What no such device exceeds: operations a second, two of each multiply-add, whose products are of
- * that type (of f32: tf32 too; NONE: of any type). For a generic row that of the fastest device of
- * its capability. 0: not known, as of OpenCL devices. */
+/* Upper bound of the device's operations per second, a multiply-add counted as two, with products
+ * of that type (f32 includes tf32; NONE: any type). For a generic row the bound of the fastest
+ * device of its capability. 0: not known, as for OpenCL devices. */
 double kiln_gpu_peak_flops(const kiln_gpu *gpu, kiln_dtype dtype);
 /* The same without tensor cores. */
 double kiln_gpu_vector_peak_flops(const kiln_gpu *gpu, kiln_dtype dtype);
-/* The same of bytes a second that its memory gives. */
+/* The same for bytes per second of its memory. */
 double kiln_gpu_peak_bytes(const kiln_gpu *gpu);
 
 #endif

@@ -29,7 +29,7 @@ static void print_hex(const uint8_t *byte, size_t count, char *out_text) {
     out_text[2 * count] = '\0';
 }
 
-/* Lower-case only: a name has one spelling. */
+/* Lower-case only, so that a name has one spelling. */
 static int hex_value(char c) {
     if (c >= '0' && c <= '9') return c - '0';
     if (c >= 'a' && c <= 'f') return c - 'a' + 10;

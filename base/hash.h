@@ -23,18 +23,18 @@ typedef struct kiln_digest {
 uint64_t kiln_hash64(const void *data, size_t size, uint64_t seed);
 /* The same with 128 bits: for keys. */
 kiln_hash128 kiln_hash128_of(const void *data, size_t size);
-/* 32 hexadecimal digits, and back; false: `text` is none. */
+/* Prints 32 hexadecimal digits, and parses them; false: `text` has another form. */
 void kiln_hash128_print(kiln_hash128 hash, char out_text[KILN_HASH128_TEXT]);
 bool kiln_hash128_parse(kiln_str text, kiln_hash128 *out_hash);
 
 /* SHA-256: for names of blobs. */
 void kiln_digest_of(const void *data, size_t size, kiln_digest *out_digest);
-/* Of the parts one after the other. */
+/* The digest of the parts, concatenated. */
 void kiln_digest_of_parts(const kiln_str *part, uint32_t count, kiln_digest *out_digest);
-/* HMAC-SHA-256 (RFC 2104) of the parts one after the other. */
+/* HMAC-SHA-256 (RFC 2104) of the parts, concatenated. */
 void kiln_hmac_of_parts(kiln_str key, const kiln_str *part, uint32_t count,
                         kiln_digest *out_digest);
-/* The same of content that comes in pieces: begin, add..., end. */
+/* The digest of content that arrives in pieces: begin, add..., end. */
 typedef struct kiln_hasher {
     uint64_t state[32]; /* of the library */
 } kiln_hasher;
@@ -44,7 +44,7 @@ void kiln_hasher_end(kiln_hasher *hasher, kiln_digest *out_digest);
 void kiln_digest_print(const kiln_digest *digest, char out_text[KILN_DIGEST_TEXT]);
 bool kiln_digest_parse(kiln_str text, kiln_digest *out_digest);
 bool kiln_digest_equal(const kiln_digest *a, const kiln_digest *b);
-/* The same in a time that does not depend on where they differ: for proofs. */
+/* The same in constant time, for proofs. */
 bool kiln_digest_equal_secret(const kiln_digest *a, const kiln_digest *b);
 
 #endif

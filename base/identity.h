@@ -11,10 +11,10 @@
 #include "base/status.h"
 #include "base/str.h"
 
-/* A new one from the operating system. */
+/* Makes a new identity from the operating system's random numbers. */
 KILN_MUST_USE kiln_status kiln_identity_create(char out_text[KILN_HASH128_TEXT]);
-/* The one that the file holds; a missing file is made (0600) with a new one, so that a node is the
- * same over restarts. DATA_LOSS: the file holds something else. */
+/* Reads the identity in the file, or creates the file (0600) with a new one, so that a node keeps
+ * its identity over restarts. DATA_LOSS: the file holds something else. */
 KILN_MUST_USE kiln_status kiln_identity_load(const char *path, char out_text[KILN_HASH128_TEXT]);
 
 #define KILN_IDENTITY_PREFIX_MIN 4 /* characters, as git wants of a commit */

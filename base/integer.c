@@ -1,6 +1,6 @@
 #include "base/integer.h"
 
-/* -1 is told apart because INT64_MIN has no opposite. */
+/* -1 is handled separately, because INT64_MIN / -1 overflows. */
 int64_t kiln_floordiv(int64_t a, int64_t b) {
     if (b == 0) return 0;
     if (b == -1) return (int64_t)(0 - (uint64_t)a);

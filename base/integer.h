@@ -1,4 +1,4 @@
-/* Arithmetic on whole numbers that C does not have, once for everybody. */
+/* Arithmetic on integers that C lacks. */
 #ifndef KILN_BASE_INTEGER_H
 #define KILN_BASE_INTEGER_H
 
@@ -12,7 +12,7 @@
 int64_t kiln_floordiv(int64_t a, int64_t b);
 int64_t kiln_floormod(int64_t a, int64_t b);
 
-/* Two's complement: what overflows wraps, which in C is undefined for signed numbers. */
+/* Two's complement addition that wraps on overflow, which C leaves undefined. */
 static inline int64_t kiln_wrap_add(int64_t a, int64_t b) {
     return (int64_t)((uint64_t)a + (uint64_t)b);
 }

@@ -1,5 +1,4 @@
-/* INSTALLED. The versioned contract between generated code and whoever calls it. Self-contained
- * C99.
+/* INSTALLED. The versioned contract between generated code and its callers. Self-contained C99.
  *
  * An artefact's object exports two functions of type kiln_kernel_entry: `kiln_prepare` (packs
  * constants, called once, untimed; absent when there is nothing to pack) and `kiln_run`. Both get
@@ -26,21 +25,20 @@ typedef struct kiln_kernel_tensor {
     uint16_t type_lanes;  /* 1 */
     int64_t *shape;       /* [ndim] physical extents */
     int64_t *strides;     /* NULL: compact row-major */
-    uint64_t byte_offset; /* 0, but on devices whose memory has handles in place of addresses */
+    uint64_t byte_offset; /* 0, except on devices whose memory has handles instead of addresses */
 } kiln_kernel_tensor;
 
-/* Body of a parallel loop: runs iterations [begin, end). `context` is what parallel_for was given.
- */
+/* Body of a parallel loop: runs iterations [begin, end). `context` comes from parallel_for. */
 typedef int32_t (*kiln_kernel_body)(void *context, int64_t begin, int64_t end, int32_t worker);
 
-/* What a kernel may ask of its host. Offsets are part of the contract; new members go at the end.
+/* Services of the host for a kernel. Offsets are part of the contract; new members go at the end.
  */
 typedef struct kiln_kernel_services {
     uint32_t version;      /* KILN_KERNEL_ABI_VERSION */
     uint32_t worker_count; /* threads that parallel_for may use, >= 1 */
     void *host;            /* the first argument of the functions below */
-    /* Runs body over [0, count), each iteration once, in contiguous ranges of which a worker may
-     * get any number, in any order; returns after all are done: 0 or the first non-zero status. */
+    /* Runs body over [0, count), each iteration once, in contiguous ranges, any number per worker,
+     * in any order. Returns after all are done: 0 or the first non-zero status. */
     int32_t (*parallel_for)(void *host, int64_t count, kiln_kernel_body body, void *context);
     /* `scratch`: manifest's scratch_bytes shared by the call, followed by worker_count regions of
      * scratch_worker_bytes each (rounded up to KILN_KERNEL_ALIGNMENT); contents are undefined at

@@ -49,7 +49,7 @@ static bool parse_piece(kiln_str text, uint32_t rank, kiln_layout_piece *out_pie
     return text.size == 0;
 }
 
-/* Walks the pieces of one dimension: each must take up where the one before left off. */
+/* Checks the pieces of one dimension: each must continue the previous one. */
 static kiln_status check_dimension(const kiln_layout *layout, uint32_t dim) {
     int64_t divisor_before = 0; /* 0: no piece seen yet */
     for (uint32_t j = 0; j < layout->piece_count; j++) {
@@ -71,7 +71,7 @@ static kiln_status check_dimension(const kiln_layout *layout, uint32_t dim) {
     return KILN_OK;
 }
 
-/* What it is XORed with must be known from its own places alone. */
+/* The other dimension's index must not depend on an XOR itself. */
 static kiln_status check_xor(const kiln_layout *layout, const kiln_layout_piece *piece) {
     if (piece->xor_modulus == 0) return KILN_OK;
     if (piece->xor_modulus & (piece->xor_modulus - 1))
@@ -184,8 +184,8 @@ kiln_shape kiln_layout_physical(const kiln_layout *layout, const kiln_shape *log
     return physical;
 }
 
-/* The pieces that say where elements lie, each with its extent as modulus: without those of extent
- * 1, and with neighbours joined that follow each other in one dimension as they do in memory. */
+/* The pieces that determine places, each with its extent as modulus: drops pieces of extent 1, and
+ * joins neighbours that are contiguous in one dimension and in memory. */
 static uint32_t essential_pieces(const kiln_layout *layout, const kiln_shape *logical,
                                  kiln_layout_piece *out) {
     kiln_shape physical = kiln_layout_physical(layout, logical);
@@ -221,8 +221,8 @@ bool kiln_layout_same_places(const kiln_layout *a, const kiln_layout *b,
     return true;
 }
 
-/* What one logical dimension's index adds to the offset. The offset is the sum over dimensions
- * where no piece has an XOR. */
+/* The contribution of one dimension's index to the offset. Without XORs the offset is the sum over
+ * dimensions. */
 static int64_t dimension_offset(const kiln_layout *layout, const kiln_shape *physical, uint32_t dim,
                                 int64_t index) {
     int64_t offset = 0, stride = 1;
@@ -257,7 +257,7 @@ int64_t kiln_layout_offset(const kiln_layout *layout, const kiln_shape *logical,
     return offset;
 }
 
-/* One element after the other, for layouts whose offset is no sum over dimensions. */
+/* Copies element by element, for layouts with XORs. */
 static void copy_elements(const kiln_layout *layout, const kiln_shape *logical, size_t size,
                           char *row_major, char *physical, bool packs) {
     int64_t index[KILN_RANK_MAX] = {0};
@@ -292,7 +292,7 @@ static void offset_table_deinit(offset_table *table, const kiln_shape *logical) 
     for (uint32_t dim = 0; dim < logical->rank; dim++) kiln_free(table->of[dim]);
 }
 
-/* Copies one row of the last logical dimension; `packs` says in which direction. */
+/* Copies one row of the last logical dimension, to the layout if `packs`, else from it. */
 static void copy_row(const int64_t *offset, int64_t count, size_t size, char *row, char *physical,
                      bool packs) {
     for (int64_t i = 0; i < count; i++) {

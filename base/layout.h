@@ -10,10 +10,10 @@
  * contents are unspecified; those of constants are zeros.
  *
  * Two more things keep rows of a tile in shared memory from falling into the same banks. A piece
- * with a pitch, "d1+4", takes so many places more than it has values: what is outside of it lies
- * further apart. A piece with an XOR, "d0,d1/4^d0%8,d1%4", lies where its value XOR a part of
- * another dimension says: units of 4 change places from row to row, in 8 ways. The other dimension
- * has no such piece itself, and the extent is a multiple of the ways, a power of two.
+ * with a pitch, "d1+4", takes 4 places more than it has values, so outer pieces lie further apart.
+ * A piece with an XOR, "d0,d1/4^d0%8,d1%4", is placed at its value XOR a part of another dimension:
+ * units of 4 change places from row to row, in 8 ways. The other dimension must have no XOR itself,
+ * and the extent is a multiple of the ways, a power of two.
  *
  * Used by the compiler (transform_layout), manifests, boards and records.
  */

@@ -47,7 +47,7 @@ void kiln_log_tap(void (*tap)(void *context, kiln_str line), void *context) {
     tap_context = context;
 }
 
-/* A line in the making, on the stack: logging needs no memory. What does not fit is cut off. */
+/* A line on the stack, because logging must not allocate. It is cut off at its limit. */
 typedef struct line {
     char text[LINE_MAX_BYTES];
     size_t size;
@@ -112,7 +112,7 @@ static void begin(line *l, kiln_log_level level) {
         level_name[level], stamp, (unsigned)(wall_ns / KILN_NS_PER_MS % 1000), program_name);
 }
 
-/* Peers' text must not forge lines, nor reach a terminal as it came. */
+/* Escapes peers' text, which must not forge lines or control a terminal. */
 static void make_printable(line *l) {
     line plain = *l;
     for (size_t i = 0; i < plain.size; i++)
@@ -150,11 +150,11 @@ void kiln_log(kiln_log_level level, const char *format, ...) {
     end(&l);
 }
 
-kiln_log_level kiln_log_level_of(uint32_t *said, kiln_code code) {
+kiln_log_level kiln_log_level_of(uint32_t *logged, kiln_code code) {
     KILN_CHECK((uint32_t)code < 32); /* a bit for each */
     const uint32_t bit = UINT32_C(1) << code;
-    const bool is_new = !(*said & bit);
-    *said |= bit;
+    const bool is_new = !(*logged & bit);
+    *logged |= bit;
     return is_new ? KILN_LOG_WARN : KILN_LOG_DEBUG;
 }
 

@@ -27,14 +27,14 @@ bool kiln_log_level_find(const char *name, kiln_log_level *out_level);
 /* From here on each line is {"level":...,"time":...,"program":...,"message":...} and fields. */
 void kiln_log_as_json(void);
 void kiln_log(kiln_log_level level, const char *format, ...) KILN_PRINTF(2, 3);
-/* How loud a failure that is tried again is: warn when its code is new in `said`, a set of codes
- * that the caller empties when all is well again, and from then on debug. */
-kiln_log_level kiln_log_level_of(uint32_t *said, kiln_code code);
-/* Gives each line that is written, without its end, to `tap` as well; on the thread that writes it,
- * which may be any. NULL ends that. Called while no other thread logs. */
+/* Level for a failure that is retried: warn if its code is not yet in the set `logged`, else debug.
+ * The caller empties the set after a success. */
+kiln_log_level kiln_log_level_of(uint32_t *logged, kiln_code code);
+/* Also passes each line, without its end, to `tap`, on the thread that logs. NULL ends that. Call
+ * it while no other thread logs. */
 void kiln_log_tap(void (*tap)(void *context, kiln_str line), void *context);
 
-/* What a line is about: job, trial, board, lease, ... A field without a value is left out. */
+/* A field of a line: job, trial, board, lease, ... Left out if it has no value. */
 typedef struct kiln_log_field {
     const char *name;
     kiln_str value;

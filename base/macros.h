@@ -18,8 +18,8 @@
 /* After writing instructions into [begin, end): makes processors with separate caches see them. */
 #define KILN_CODE_CHANGED(begin, end) __builtin___clear_cache((char *)(begin), (char *)(end))
 
-/* 1 when such a sanitizer is part of the program. Both map what they like and keep what was freed;
- * that of threads has one of its own, also in the child of a fork. */
+/* 1 if such a sanitizer is part of the program. Both map memory and keep freed memory;
+ * ThreadSanitizer has a thread of its own, also in the child of a fork. */
 #if defined(__has_feature)
 #define KILN_SANITIZED_ADDRESS __has_feature(address_sanitizer)
 #define KILN_SANITIZED_THREAD __has_feature(thread_sanitizer)

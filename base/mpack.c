@@ -92,7 +92,7 @@ static const struct {
     [0x1e] = {KILN_MPACK_MAP, UNSIGNED, 2},   [0x1f] = {KILN_MPACK_MAP, UNSIGNED, 4},
 };
 
-/* What stands at the reader's place. */
+/* The head of the next value. */
 typedef struct head {
     kiln_mpack_kind kind;
     number_form form;
@@ -108,7 +108,7 @@ static head inline_head(uint8_t byte) {
     return (head){KILN_MPACK_INT, SIGNED, (uint64_t)(int64_t)(int8_t)byte, 1};
 }
 
-/* Reads the head, whose number may be cut off: then the kind is END. */
+/* Reads the head. The kind is END if its number is cut off. */
 static head read_head(const kiln_mpack_reader *r) {
     if (r->offset >= r->size) return (head){.kind = KILN_MPACK_END};
     uint8_t byte = r->data[r->offset];
@@ -231,7 +231,7 @@ kiln_status kiln_mpack_read_bin(kiln_mpack_reader *r, kiln_str *out) {
     return read_bytes(r, KILN_MPACK_BIN, out);
 }
 
-/* Every item takes at least one byte, so a count beyond the bytes left is a lie. */
+/* Every item takes at least one byte, so a count above the bytes left is wrong. */
 static kiln_status read_count(kiln_mpack_reader *r, kiln_mpack_kind kind, uint32_t *out_count) {
     head h = read_head(r);
     if (h.kind != kind) return unexpected(r, kind, &h);

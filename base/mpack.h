@@ -45,11 +45,11 @@ typedef enum kiln_mpack_kind {
 
 /* Starts at the first byte of `data`, which must outlive the reader. */
 void kiln_mpack_reader_init(kiln_mpack_reader *r, const void *data, size_t size);
-/* What the next value is; the reader stays. KILN_MPACK_END behind the last byte. */
+/* The kind of the next value, which is not consumed. KILN_MPACK_END after the last byte. */
 kiln_mpack_kind kiln_mpack_peek(const kiln_mpack_reader *r);
-/* Each read wants that kind and fits the type, else DATA_LOSS with the offset, and the reader
- * stays. str and bin point into the reader's bytes. Array and map counts never exceed the bytes
- * left. */
+/* Each read expects a value of that kind that fits the type. Otherwise it fails with DATA_LOSS and
+ * the offset, and consumes nothing. str and bin point into the reader's bytes. Array and map counts
+ * never exceed the bytes left. */
 KILN_MUST_USE kiln_status kiln_mpack_read_bool(kiln_mpack_reader *r, bool *out);
 KILN_MUST_USE kiln_status kiln_mpack_read_u64(kiln_mpack_reader *r, uint64_t *out);
 KILN_MUST_USE kiln_status kiln_mpack_read_i64(kiln_mpack_reader *r, int64_t *out);
@@ -59,16 +59,15 @@ KILN_MUST_USE kiln_status kiln_mpack_read_str(kiln_mpack_reader *r, kiln_str *ou
 KILN_MUST_USE kiln_status kiln_mpack_read_bin(kiln_mpack_reader *r, kiln_str *out);
 KILN_MUST_USE kiln_status kiln_mpack_read_array(kiln_mpack_reader *r, uint32_t *out_count);
 KILN_MUST_USE kiln_status kiln_mpack_read_map(kiln_mpack_reader *r, uint32_t *out_count);
-/* The same with a bound of the caller's: an array of exactly `count` items; of at most `max`, which
- * `of` names; a number below `limit`. */
+/* The same with a bound: an array of exactly `count` items; of at most `max` items, which `of`
+ * names; a number below `limit`. */
 KILN_MUST_USE kiln_status kiln_mpack_read_array_of(kiln_mpack_reader *r, uint32_t count);
 KILN_MUST_USE kiln_status kiln_mpack_read_count(kiln_mpack_reader *r, uint32_t max, const char *of,
                                                 uint32_t *out_count);
 KILN_MUST_USE kiln_status kiln_mpack_read_below(kiln_mpack_reader *r, uint64_t limit,
                                                 uint64_t *out);
-/* One walk over the fields of a struct that writes them or reads them, so that both directions and
- * their bounds are one piece of code. The first error stays in `st`; later calls leave their value
- * as it is, and a walk looks at `st` before it uses what was read. */
+/* Writes or reads the fields of a struct with the same code, bounds included. `st` keeps the first
+ * error; later calls leave their value unchanged. Code that uses a value checks `st` first. */
 typedef struct kiln_mpack_coder {
     kiln_strbuf *out; /* written to; NULL: reads from `in` */
     kiln_mpack_reader in;

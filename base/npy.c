@@ -1,5 +1,5 @@
 /* NumPy's .npy files: "\x93NUMPY", version, header length, a Python dictionary as text, raw data
- * (numpy.org, NEP 1). Only little-endian C-order arrays of our element types are taken. */
+ * (numpy.org, NEP 1). Only little-endian C-order arrays of Kiln's element types are supported. */
 #include <string.h>
 
 #include "base/file.h"

@@ -8,7 +8,7 @@
 #define MAGIC_BYTES 8
 #define NAME_MAX 256
 
-/* Which fields of an instruction are what. */
+/* The use of an instruction's fields. */
 typedef enum form {
     FORM_CONTROL,
     FORM_SET,
@@ -98,7 +98,7 @@ static uint64_t get(reader *r, uint32_t bytes) {
 #define BUFFER_BYTES 20u
 #define INSTRUCTION_BYTES 18u
 
-/* A count of items that must still be there; 0 when they are not. */
+/* Reads a count of items; 0 if the bytes left cannot hold them. */
 static uint32_t get_count(reader *r, uint32_t most, uint32_t item_bytes) {
     uint64_t count = get(r, 4);
     if (count > most || count * item_bytes > r->rest.size) {
@@ -162,12 +162,12 @@ kiln_status kiln_null_code_decode(kiln_str bytes, kiln_arena *arena, kiln_null_c
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
-/* What is open at an instruction. */
+/* A loop or if that encloses the current instruction. */
 typedef struct nest {
     bool is_loop;
     uint16_t var;
     int64_t first;
-    uint64_t steps_outside; /* statements of the body that count once here, per pass outside */
+    uint64_t steps_outside; /* steps of the enclosing pass */
 } nest;
 
 typedef struct checker {
@@ -175,7 +175,7 @@ typedef struct checker {
     uint32_t at;
     uint32_t depth;
     nest open[KILN_NULL_DEPTH_MAX];
-    uint64_t steps; /* of one pass of what is open innermost */
+    uint64_t steps; /* of one pass of the innermost loop */
 } checker;
 
 static kiln_status wrong(const checker *c, const char *why) {
@@ -185,7 +185,7 @@ static kiln_status wrong(const checker *c, const char *why) {
 
 static bool is_register(const checker *c, uint32_t number) { return number < c->f->register_count; }
 
-/* Whether an instruction may write the register: no loop counts in it. */
+/* Whether an instruction may write the register: not if a loop counts in it. */
 static bool may_write(const checker *c, uint32_t number) {
     for (uint32_t i = 0; i < c->depth; i++)
         if (c->open[i].is_loop && c->open[i].var == number) return false;
@@ -217,7 +217,7 @@ static kiln_status close_nest(checker *c, const kiln_null_instruction *in) {
     if (is_loop && (open->var != in->a || in->imm <= open->first))
         return wrong(c, "it is not the end of its loop");
     uint64_t passes = is_loop ? (uint64_t)in->imm - (uint64_t)open->first : 1;
-    /* A pass without statements takes time, too. */
+    /* Also counts a pass without statements. */
     uint64_t steps = saturating_multiply(saturating_add(c->steps, is_loop), passes);
     c->steps = saturating_add(open->steps_outside, steps);
     return KILN_OK;
@@ -271,7 +271,7 @@ static kiln_status check_instruction(checker *c, const kiln_null_instruction *in
     return KILN_OK;
 }
 
-/* Whether a buffer of a temp lies in the memory that the function asks for. */
+/* Whether a buffer lies within the memory that the function requests. */
 static bool fits(const kiln_null_buffer *b, uint64_t bytes) {
     uint64_t size = kiln_dtype_size((kiln_dtype)b->dtype);
     return b->offset % size == 0 && b->offset <= bytes && b->count <= (bytes - b->offset) / size;

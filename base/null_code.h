@@ -1,11 +1,11 @@
 /* Byte code of the null device: a lowered loop program as instructions over numbered registers, the
  * payload of targets of kind null. Written by code generation, checked and run by deploy/runtime,
- * printed for people.
+ * printed by `kiln explain`.
  *
  * A payload holds functions, one for each launch. A function runs once for each thread of each
- * group of the launch's grid, with registers of its own: r0, r1, r2 are the place of its group in
- * x, y, z, r3, r4, r5 its own place in the group, all others are 0 at first. A register holds 64
- * bits: an integer or a float in double precision.
+ * group of the launch's grid, with registers of its own: r0, r1, r2 are the index of its group in
+ * x, y, z; r3, r4, r5 its index in the group; all others start at 0. A register holds 64 bits: an
+ * integer or a float in double precision.
  *
  * Control is structured, so that every function ends:
  *
@@ -15,7 +15,7 @@
  *     BARRIER             reached by all threads of a group or by none of them
  *     END                 once, last
  *
- * Memory is what the function's table of buffers names, and nothing else; an index outside of its
+ * Instructions reach only the memory in the function's table of buffers. An index outside of its
  * buffer ends the launch with KILN_NULL_STRAY:
  *
  *     LOAD a, b, c, d, imm     r[a] = element r[b] + r[c] * imm of buffer d
@@ -26,8 +26,8 @@
  *     SHIFT_... a, b, c, imm   r[b] by r[c] of imm bits; 0 outside of [0, imm)
  *     TO_FLOAT, TO_FLOAT_UNSIGNED a, b       of an integer
  *
- * The device's clock counts ticks, the same on every machine. It stands for a device on which much
- * runs at once, so that schedules for it are about what schedules for GPUs are about:
+ * The device's clock counts ticks, which are the same on every machine. It models a parallel
+ * device, so that schedules for it are like those for GPUs:
  *
  * - a statement, which is a STORE, takes KILN_NULL_TICKS_STATEMENT, and for each LOAD and STORE of
  * it what its memory takes: KILN_NULL_TICKS_ARGUMENT, _SHARED or _LOCAL. A LOAD belongs to the next
@@ -52,7 +52,7 @@
 #define KILN_NULL_REGISTERS_MAX 4096u
 #define KILN_NULL_INSTRUCTIONS_MAX 1048576u /* of one function */
 #define KILN_NULL_DEPTH_MAX 64u             /* of loops and ifs within each other */
-#define KILN_NULL_FIRST_FREE 6u             /* registers below hold places in the grid */
+#define KILN_NULL_FIRST_FREE 6u             /* registers below hold indices in the grid */
 #define KILN_NULL_TEMP_BYTES_MAX (UINT64_C(1) << 30)
 /* Steps (see kiln_null_function) of all threads of a launch; a launch of more is refused. */
 #define KILN_NULL_STEPS_MAX (UINT64_C(1) << 40)
@@ -91,11 +91,11 @@ typedef struct kiln_null_instruction {
     int64_t imm;
 } kiln_null_instruction;
 
-/* Where the elements of a buffer lie. */
+/* The memory of a buffer's elements. */
 typedef enum kiln_null_place {
     KILN_NULL_ARGUMENT, /* from `offset` on in the launch's argument `argument`: device memory */
     KILN_NULL_SHARED,   /* from `offset` on in the shared memory of the group */
-    KILN_NULL_LOCAL,    /* the same in the thread's own */
+    KILN_NULL_LOCAL,    /* from `offset` on in the thread's local memory */
     KILN_NULL_PLACE_COUNT
 } kiln_null_place;
 
@@ -115,8 +115,7 @@ typedef struct kiln_null_function {
     kiln_null_buffer *buffer; /* [buffer_count] */
     uint32_t instruction_count;
     kiln_null_instruction *instruction; /* [instruction_count] */
-    uint64_t
-        steps; /* what the check found: statements and passes of loops of one thread, at most */
+    uint64_t steps; /* computed by the check: most statements and loop passes of a thread */
 } kiln_null_function;
 
 typedef struct kiln_null_code {
@@ -126,19 +125,18 @@ typedef struct kiln_null_code {
 
 /* "LOAD"; NULL for a number that no row has. */
 const char *kiln_null_op_name(uint32_t op);
-/* Appends the bytes of what kiln_null_code_check takes; same code, same bytes. */
+/* Appends the bytes of checked code; same code, same bytes. */
 void kiln_null_code_encode(const kiln_null_code *code, kiln_strbuf *out);
 /* Reads and checks; the result lies in `arena`. DATA_LOSS: truncated, of another version, or not
  * well formed. */
 KILN_MUST_USE kiln_status kiln_null_code_decode(kiln_str bytes, kiln_arena *arena,
                                                 kiln_null_code *out_code);
-/* Whether every function is as said above: registers, buffers and arguments that there are,
- * structured control, no loop without end. Fills `steps`. DATA_LOSS naming function and
- * instruction. */
+/* Checks every function: existing registers, buffers and arguments, structured control, loops that
+ * end. Fills `steps`. DATA_LOSS names function and instruction. */
 KILN_MUST_USE kiln_status kiln_null_code_check(kiln_null_code *code);
-/* NULL when there is none of that name. */
+/* NULL: no function has that name. */
 const kiln_null_function *kiln_null_code_find(const kiln_null_code *code, kiln_str name);
-/* For people: an instruction a line, indented by loops and ifs. */
+/* Prints an instruction per line, indented by loops and ifs. */
 void kiln_null_code_print(const kiln_null_code *code, kiln_strbuf *out);
 
 #endif

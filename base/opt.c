@@ -154,7 +154,7 @@ kiln_status kiln_opt_set(const kiln_opt_table *table, const kiln_opt_given *give
     return st ? st : set_value(option, name, given->value, arena);
 }
 
-/* The option that starts at argv[*at]; moves *at onto the last word it used. */
+/* Splits the option at argv[*at] and its value; moves *at onto its last word. */
 static kiln_status split_option(const kiln_opt_table *table, int argc, char **argv, int *at,
                                 kiln_arena *arena, kiln_opt_given *out) {
     kiln_str word = kiln_str_from(argv[*at]);

@@ -43,18 +43,18 @@ typedef struct kiln_opt_table {
     size_t positional_min, positional_max;
 } kiln_opt_table;
 
-/* An option as a command line has it, without dashes; `value` is NULL for flags that have none. */
+/* An option of a command line, without dashes; `value` is NULL for flags that have none. */
 typedef struct kiln_opt_given {
     const char *name, *value;
 } kiln_opt_given;
 typedef KILN_VEC(kiln_opt_given) kiln_opt_given_list;
 
-/* What a command line says. */
+/* The parts of a command line. */
 typedef struct kiln_args {
     const char **positional;
     size_t count;
-    kiln_opt_given_list given; /* options, as they were given */
-    bool help;                 /* --help was given; what follows it was not read */
+    kiln_opt_given_list given; /* options, in their order */
+    bool help;                 /* --help was given; the words after it were not read */
 } kiln_args;
 
 /* Splits argv[1..] into options and positionals, in `arena`, and sets nothing. "--name=value" and
@@ -64,8 +64,8 @@ KILN_MUST_USE kiln_status kiln_opt_split(const kiln_opt_table *table, int argc, 
                                          kiln_arena *arena, kiln_args *out);
 /* INVALID_ARGUMENT: more or fewer positionals than the table takes. */
 KILN_MUST_USE kiln_status kiln_opt_check_count(const kiln_opt_table *table, const kiln_args *args);
-/* Splits, sets the options' places and checks the count, the last two unless help is asked for.
- * Errors of the three. */
+/* Splits the command line; unless it has --help, also sets the options and checks the count.
+ * Errors of these functions. */
 KILN_MUST_USE kiln_status kiln_opt_parse(const kiln_opt_table *table, int argc, char **argv,
                                          kiln_arena *arena, kiln_args *out);
 /* Sets one option. INVALID_ARGUMENT: unknown option (with the nearest known one), missing or bad

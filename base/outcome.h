@@ -1,5 +1,5 @@
-/* The words for how a trial ended and whose fault it was, shared by the wire, the boards, the tuner
- * and the database. The set is outcome.def. */
+/* How a trial ended and whose fault it was, for the wire, boards, the tuner and the database. The
+ * table is outcome.def. */
 #ifndef KILN_BASE_OUTCOME_H
 #define KILN_BASE_OUTCOME_H
 
@@ -26,10 +26,10 @@ typedef enum kiln_blame {
 /* Text as stored and shown: "wrong_result", "candidate". */
 const char *kiln_outcome_name(kiln_outcome outcome);
 const char *kiln_blame_name(kiln_blame blame);
-/* False when `name` is none of them. */
+/* False: no outcome has that name. */
 bool kiln_outcome_find(kiln_str name, kiln_outcome *out_outcome);
 bool kiln_blame_find(kiln_str name, kiln_blame *out_blame);
-/* Whose fault this outcome is by itself; a record may blame more exactly. */
+/* Whose fault this outcome usually is; a record may say otherwise. */
 kiln_blame kiln_outcome_blame(kiln_outcome outcome);
 /* Whether a cost model may learn from it. */
 bool kiln_outcome_trains(kiln_outcome outcome);

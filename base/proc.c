@@ -16,7 +16,7 @@
 
 #define READ_BYTES 4096
 
-/* A whole file instead of a pipe: nothing has to be fed while the child runs. */
+/* A file instead of a pipe, so that nothing must be written while the child runs. */
 static kiln_status open_input(kiln_str input, int *out_fd) {
     int fd = memfd_create("kiln-input", MFD_CLOEXEC);
     bool ready = fd >= 0;
@@ -36,7 +36,7 @@ static kiln_status open_input(kiln_str input, int *out_fd) {
     return st;
 }
 
-/* Takes what a pipe holds now, keeping at most `max` bytes. Closes it at its end. */
+/* Reads what a pipe holds now and keeps at most `max` bytes. Closes the pipe at its end. */
 static void drain(int *fd, kiln_strbuf *kept, size_t max) {
     char data[READ_BYTES];
     while (*fd >= 0) {
@@ -59,8 +59,8 @@ static int poll_timeout(uint64_t deadline_ns) {
     return (int)KILN_MIN(left_ms, (uint64_t)INT_MAX);
 }
 
-/* Collects output until the child itself has ended (`ended_fd` becomes readable); true when the
- * deadline came first. */
+/* Collects output until the child has ended (`ended_fd` becomes readable). True: the deadline came
+ * first. */
 static bool collect(kiln_child *child, int ended_fd, const kiln_proc_options *options,
                     kiln_strbuf *out, kiln_strbuf *err) {
     uint64_t deadline_ns = options->deadline_ns ? kiln_clock_ns() + options->deadline_ns : 0;
@@ -69,7 +69,8 @@ static bool collect(kiln_child *child, int ended_fd, const kiln_proc_options *op
             {ended_fd, POLLIN, 0}, {child->out_fd, POLLIN, 0}, {child->error_fd, POLLIN, 0}};
         int ready = poll(watched, KILN_ARRAY_COUNT(watched), poll_timeout(deadline_ns));
         bool ended =
-            ready > 0 && watched[0].revents; /* seen first: what it wrote is in the pipes */
+            ready > 0 &&
+            watched[0].revents; /* before reading, so that all its output is in the pipes */
         drain(&child->out_fd, out, options->output_max);
         drain(&child->error_fd, err, options->output_max);
         if (ended) return false;
@@ -94,8 +95,8 @@ static kiln_status run_child(const kiln_proc_options *options, int input, kiln_s
                               options->argv[0], strerror(errno));
     else
         result->timed_out = collect(&child, ended_fd, options, out, err);
-    kill(-child.pid,
-         SIGKILL); /* not reaped yet, so the group is still its own; descendants go too */
+    kill(-child.pid, SIGKILL); /* not reaped yet, so the group's number is still its own; also kills
+                                  descendants */
     kiln_child_exit how = kiln_child_wait(&child);
     result->exit_code = how.code;
     result->signal = how.signal;
@@ -122,7 +123,7 @@ kiln_status kiln_proc_run(const kiln_proc_options *options, kiln_arena *arena,
     return st;
 }
 
-/* Where a link of /proc leads; empty when it cannot be read. */
+/* Target of a link of /proc; empty if it cannot be read. */
 static kiln_str read_link(const char *link, kiln_arena *arena) {
     char path[PATH_MAX];
     ssize_t size = readlink(link, path, sizeof path);
@@ -131,7 +132,7 @@ static kiln_str read_link(const char *link, kiln_arena *arena) {
 }
 
 const char *kiln_proc_emulator(kiln_arena *arena) {
-    /* qemu-user answers for the program where it asks for itself, and forgets this name of it. */
+    /* qemu-user translates /proc/self/exe to the program, but not the path below. */
     kiln_str own = read_link("/proc/self/exe", arena);
     kiln_str runs = read_link("/proc/thread-self/exe", arena);
     return own.size == 0 || runs.size == 0 || kiln_str_equal(own, runs) ? NULL : runs.data;
@@ -151,8 +152,8 @@ kiln_status kiln_proc_sibling(const char *name, kiln_arena *arena, char **out_pa
     kiln_status st = kiln_proc_self(arena, &self);
     if (st) return st;
     *strrchr(self, '/') = '\0';
-    /* A build folder has each program in the folder of its sources: cli/kiln, tracker/kiln-tracker.
-     */
+    /* In a build folder each program is in the folder of its sources: cli/kiln,
+     * tracker/kiln-tracker. */
     const char *folder = strncmp(name, "kiln-", 5) == 0 ? name + 5
                          : strcmp(name, "kiln") == 0    ? "cli"
                                                         : name;

@@ -1,5 +1,5 @@
-/* Child processes for tests, the private fleet and worker pools: posix_spawn with an argument
- * vector, never a shell, never a bare fork (parents have threads). */
+/* Runs child processes to their end, for tests, the private fleet and worker pools: posix_spawn
+ * with an argument vector, never a shell, never a bare fork, because parents have threads. */
 #ifndef KILN_BASE_PROC_H
 #define KILN_BASE_PROC_H
 
@@ -15,7 +15,7 @@ typedef struct kiln_proc_options {
     const char *const *env_extra; /* NULL-terminated "NAME=value", added to ours; may be NULL */
     const char *cwd;              /* NULL: ours */
     kiln_str input;               /* fed to stdin, then closed */
-    uint64_t deadline_ns; /* duration; the whole process group is killed after it. 0: none */
+    uint64_t deadline_ns; /* duration, after which the whole process group is killed; 0: none */
     size_t output_max;    /* bytes kept of each stream; more is dropped */
 } kiln_proc_options;
 
@@ -26,7 +26,7 @@ typedef struct kiln_proc_result {
     kiln_str out, err; /* NUL-terminated, in the arena */
 } kiln_proc_result;
 
-/* Runs to the end. Errors are only those of starting; how the child ended is data. */
+/* Runs the child to its end. Errors are those of starting it; its exit is in the result. */
 KILN_MUST_USE kiln_status kiln_proc_run(const kiln_proc_options *options, kiln_arena *arena,
                                         kiln_proc_result *out_result);
 
@@ -36,9 +36,8 @@ KILN_MUST_USE kiln_status kiln_proc_run(const kiln_proc_options *options, kiln_a
 KILN_MUST_USE kiln_status kiln_proc_self(kiln_arena *arena, char **out_path);
 KILN_MUST_USE kiln_status kiln_proc_sibling(const char *name, kiln_arena *arena, char **out_path);
 
-/* Path of the emulator that this program runs under (qemu-user), or NULL: it is the machine's own.
- * Programs for the same machine are started as arguments of the emulator, since the kernel does not
- * know how to. */
+/* Path of the emulator under which this program runs (qemu-user); NULL: none. Programs for the same
+ * machine are started as arguments of the emulator, because the kernel cannot run them. */
 const char *kiln_proc_emulator(kiln_arena *arena);
 
 #endif

@@ -6,7 +6,8 @@
 #include "base/macros.h"
 #include "base/stats.h"
 
-/* Standard deviations to either side: Student's, for spreads that some twenty readings told. */
+/* Standard deviations to either side: Student's, for spreads estimated from about twenty readings.
+ */
 #define SIDE_95 2.1
 #define FASTER_HALF 0.25 /* its median is this quantile of all */
 
@@ -19,7 +20,7 @@ static double share_of_peak(const kiln_samples *samples, double time_ns) {
     return KILN_MIN(samples->flops / (samples->peak_flops * time_ns * 1e-9), 1);
 }
 
-/* Half the interval of the samples' quartile, over it. */
+/* Half the interval of the samples' quartile, divided by the quartile. */
 static double doubt_of_samples(const kiln_samples *samples, double quartile_ns) {
     double low_ns = 0, high_ns = 0;
     kiln_stats_quantile_interval(samples->ns, samples->count, FASTER_HALF, &low_ns, &high_ns);
@@ -32,10 +33,10 @@ static double student_side(size_t freedom) {
     return 1.96 + 2.372 / f + 2.823 / (f * f);
 }
 
-/* Half the interval of what differs between processes, over the figure. */
+/* Half the interval of the difference between processes, divided by the figure. */
 static double doubt_of_process(const kiln_samples *samples, double least_ns) {
     if (samples->count < 2 || !(least_ns > 0))
-        return INFINITY; /* nobody knows how far others are */
+        return INFINITY; /* a single sample shows no spread */
     const double median_ns = kiln_stats_median(samples->ns, samples->count);
     const double tries = (double)(samples->count + samples->again) / (double)samples->count;
     const double spread = KILN_READING_PROCESS_SHARE * log(median_ns / least_ns) * tries;
@@ -68,7 +69,7 @@ bool kiln_reading_differs(const kiln_reading *a, const kiln_reading *b) {
            hypot(hypot(a->doubt, b->doubt), KILN_READING_FOLLOW_DOUBT * speeds);
 }
 
-/* Drift hits both of a pair; where their code and buffers lie does not. */
+/* Drift affects both of a pair, but places of code and buffers differ. */
 double kiln_reading_gain_low(const double *gain, size_t count) {
     const kiln_stats stats = kiln_stats_of(gain, count);
     if (!(stats.low > 0)) return 0;

@@ -127,7 +127,7 @@ kiln_status kiln_reference_decode(kiln_str bytes, kiln_reference *out_reference)
     return KILN_OK;
 }
 
-/* Rounding step and smallest normal number of each float type: what its storage alone may cost. */
+/* Rounding step and smallest normal number of each float type: the error of storing a result. */
 typedef struct float_limits {
     double epsilon, smallest;
 } float_limits;
@@ -141,7 +141,7 @@ static float_limits limits_of(kiln_dtype dtype) {
     }
 }
 
-/* Looks at one element that is worse than all before, or not comparable by arithmetic. */
+/* Records an element that is worse than all before or not finite. */
 static void note_element(kiln_reference_check *check, size_t i, double actual, double expected,
                          double bound, double allowed) {
     double error = fabs(actual - expected) / allowed;
@@ -172,8 +172,8 @@ static void compare_floats(const kiln_reference_output *expected, const void *ac
         double distance = fabs(a - r), magnitude = fabs(r);
         if (magnitude > check->magnitude && isfinite(magnitude)) check->magnitude = magnitude;
         if (distance > check->max_abs_error && isfinite(distance)) check->max_abs_error = distance;
-        /* Nearly every element is right and no worse than the worst before: a product, no division.
-         * What is not finite fails a comparison and is looked at. */
+        /* Nearly every element is right and not the worst, which a product shows without a
+         * division. Non-finite values fail a comparison and are examined. */
         if (distance <= check->error * allowed && distance <= allowed && distance < INFINITY)
             continue;
         note_element(check, i, a, r, bound, allowed);

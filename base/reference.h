@@ -1,7 +1,6 @@
-/* The reference blob: what a task's outputs must be, and how far a right kernel may stray from
- * them. Made once per task by the tuner (the serial loop program accumulating in fp64, and once
- * more on absolute values), sent once, and compared with every candidate's whole output by the
- * boards.
+/* The reference blob: a task's expected outputs and the bounds of a correct kernel's errors. The
+ * tuner makes it once per task (the serial loop program accumulating in fp64, and once more on
+ * absolute values) and sends it once; boards compare every candidate's whole output with it.
  *
  * Bytes, little-endian: "KILNREF1", u32 output count, u32 zero; per output u32 dtype, u32 rank,
  * i64 dim[KILN_RANK_MAX], u64 offset of the values, u64 offset of the bounds (0: compared exactly).
@@ -21,7 +20,7 @@
 
 #define KILN_REFERENCE_OUTPUTS_MAX 16
 #define KILN_REFERENCE_BYTES_MAX ((size_t)256 << 20) /* values and bounds */
-#define KILN_CHECKED_BYTES_MAX ((size_t)2 << 30)     /* and all other arguments of its task */
+#define KILN_CHECKED_BYTES_MAX ((size_t)2 << 30)     /* with all other arguments of its task */
 
 typedef struct kiln_reference_output {
     kiln_dtype dtype;

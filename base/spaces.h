@@ -1,4 +1,4 @@
-/* The table of memory spaces (spaces.def): where buffers of kernels and modules live. Used by
+/* The table of memory spaces (spaces.def), in which buffers of kernels and modules live. Used by
  * manifests, by the devices of deploy/runtime and by the plans of modules. */
 #ifndef KILN_BASE_SPACES_H
 #define KILN_BASE_SPACES_H

@@ -112,7 +112,7 @@ void kiln_stats_ratio(const double *a, const double *b, size_t count, double *ou
     kiln_rand_init(&r, BOOTSTRAP_SEED);
     for (size_t draw = 0; draw < BOOTSTRAP_DRAWS; draw++) {
         for (size_t i = 0; i < count;
-             i++) { /* pairs stay together: they saw the same moment of the machine */
+             i++) { /* pairs stay together, because they were taken at the same moment */
             size_t pair = (size_t)kiln_rand_below(&r, count);
             drawn_a[i] = a[pair];
             drawn_b[i] = b[pair];

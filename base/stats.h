@@ -19,7 +19,7 @@ kiln_stats kiln_stats_of(const double *sample, size_t count);
 double kiln_stats_median(const double *sample, size_t count);
 /* The smallest value that at least `share` of the samples are at or below; 0 < share <= 1. */
 double kiln_stats_quantile(const double *sample, size_t count, double share);
-/* 95 % interval of that quantile, as far as so few samples allow one. */
+/* 95 % interval of that quantile, or as wide as few samples allow. */
 void kiln_stats_quantile_interval(const double *sample, size_t count, double share, double *out_low,
                                   double *out_high);
 double kiln_stats_geomean(const double *value, size_t count); /* values > 0 */

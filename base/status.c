@@ -35,7 +35,7 @@ static const code_info *info_of(kiln_code code) {
     return NULL;
 }
 
-/* In place of any status that there is no memory for: an error never ends a process. */
+/* Replaces a status for which there is no memory, so that an error never ends a process. */
 static const char no_memory_text[] = "out of memory";
 static const struct kiln_status_object no_memory = {KILN_RESOURCE_EXHAUSTED, __FILE__, __LINE__,
                                                     (char *)no_memory_text};

@@ -43,8 +43,9 @@ const char *kiln_status_text(kiln_status status);
 const char *kiln_status_origin(kiln_status status, int *out_line);
 /* Frees; accepts NULL. */
 void kiln_status_free(kiln_status status);
-/* What functions for other programs return: the code; its text goes into `error`, cut to
- * `error_bytes`, unless that is NULL or 0. Frees; 0 for NULL, and `error` stays as it is. */
+/* For functions that other programs call: returns the code and copies the text into `error`, cut to
+ * `error_bytes`, unless that is NULL or 0. Frees the status. Returns 0 for NULL and leaves `error`
+ * unchanged. */
 int kiln_status_report(kiln_status status, char *error, size_t error_bytes);
 
 /* Names and numbers of codes. `find` returns false when the name is unknown. */
@@ -53,7 +54,7 @@ const char *kiln_code_meaning(kiln_code code);
 int kiln_code_exit(kiln_code code);
 bool kiln_code_find(const char *name, kiln_code *out_code);
 bool kiln_code_from_wire(unsigned number, kiln_code *out_code);
-/* The code that fits an errno of a file, process or socket call best. */
+/* The code that best fits an errno of a file, process or socket call. */
 kiln_code kiln_code_from_errno(int number);
 
 #endif

@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "base/check.h"
 
-#define NUMBER_TEXT_MAX 64 /* longest number that is worth converting */
+#define NUMBER_TEXT_MAX 64 /* longest text that is converted */
 
 kiln_str kiln_str_from(const char *text) {
     return text ? (kiln_str){text, strlen(text)} : (kiln_str){"", 0};
@@ -128,7 +128,7 @@ kiln_str kiln_str_copy(kiln_arena *arena, kiln_str s) {
     return (kiln_str){kiln_str_dup(arena, s), s.size};
 }
 
-/* Formats once where the text is short, as names are. */
+/* Formats only once if the text is short. */
 static char *format_in(kiln_arena *arena, const char *format, va_list args, size_t *out_size) {
     char brief[128];
     va_list again;

@@ -52,11 +52,11 @@ typedef struct kiln_strbuf {
 /* Frees it; reset empties it and keeps its memory. Both accept a zeroed buffer. */
 void kiln_strbuf_deinit(kiln_strbuf *b);
 void kiln_strbuf_reset(kiln_strbuf *b);
-/* Room for `size` more bytes, so that appending them moves nothing. */
+/* Makes room for `size` more bytes, so that appending them moves nothing. */
 void kiln_strbuf_reserve(kiln_strbuf *b, size_t size);
-/* The same; false when there is no memory for it, and the buffer stays as it is. */
+/* The same; false: there is no memory, and the buffer is unchanged. */
 KILN_MUST_USE bool kiln_strbuf_try_reserve(kiln_strbuf *b, size_t size);
-/* Overwrites all of its memory and frees it: for what held secrets. */
+/* Overwrites all of its memory and frees it, for secrets. */
 void kiln_strbuf_wipe(kiln_strbuf *b);
 /* Each appends. `data` may hold any bytes, text ends at its NUL. */
 void kiln_strbuf_append(kiln_strbuf *b, const void *data, size_t size);
@@ -65,9 +65,9 @@ void kiln_strbuf_text(kiln_strbuf *b, const char *text);
 void kiln_strbuf_char(kiln_strbuf *b, char c);
 void kiln_strbuf_printf(kiln_strbuf *b, const char *format, ...) KILN_PRINTF(2, 3);
 void kiln_strbuf_vprintf(kiln_strbuf *b, const char *format, va_list args);
-/* What it holds; valid until the next change. */
+/* The contents; valid until the next change. */
 kiln_str kiln_strbuf_view(const kiln_strbuf *b);
-/* What it holds, copied as by kiln_str_copy; then it is empty and needs no deinit. */
+/* Moves the contents into `arena`; the buffer is then empty and needs no deinit. */
 kiln_str kiln_strbuf_end(kiln_strbuf *b, kiln_arena *arena);
 
 #endif

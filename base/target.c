@@ -140,7 +140,7 @@ static kiln_status parse_head(kiln_str head, kiln_arena *arena, kiln_target *out
     return KILN_OK;
 }
 
-/* What stands before the first comma: a name or KIND:... */
+/* Parses the text before the first comma: a name or KIND:... */
 static kiln_status parse_name(kiln_str name, kiln_arena *arena, kiln_target *out_target) {
     if (kiln_str_is(name, "native")) return kiln_target_native(arena, out_target);
     for (size_t i = 0; i < KILN_ARRAY_COUNT(alias_table); i++) {
@@ -176,11 +176,11 @@ kiln_status kiln_target_parse(kiln_str text, kiln_arena *arena, kiln_target *out
     return KILN_OK;
 }
 
-/* ---- what was measured ----------------------------------------------------------------------- */
+/* ---- measured figures ----------------------------------------------------------------------- */
 
 void kiln_target_calibrate(kiln_target *target, const kiln_figures *calibration) {
     const kiln_target_form *form = row_of(target->kind)->form;
-    const kiln_figures measured = *calibration; /* it may be the target's own */
+    const kiln_figures measured = *calibration; /* may be the target's own */
     if (form->derive) form->derive(target);
     target->calibration = measured;
     for (uint32_t i = 0; i < KILN_FIGURE_COUNT; i++) {

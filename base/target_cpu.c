@@ -6,8 +6,8 @@
 #include "base/target_kind.h"
 
 #define FEATURES_MAX 64
-#define GATHER_LOADS 2     /* an element is loaded, and put into its lane */
-#define F16_INSTRUCTIONS 4 /* as long as a row does not say what conversions take */
+#define GATHER_LOADS 2     /* a load, and an insertion into the lane */
+#define F16_INSTRUCTIONS 4 /* cost of a conversion if the row has none */
 #define FORK_CYCLES 6000   /* waking and joining the pool's threads */
 
 typedef struct feature_info {
@@ -71,8 +71,7 @@ static const struct {
     const char *prefix; /* of the triple */
     kiln_arch arch;
     uint32_t pointer_bytes, word_bytes;
-    const char
-        *fma; /* the feature that brings fused multiply-adds; "": always there; NULL: never */
+    const char *fma; /* feature with fused multiply-adds; "": always there; NULL: never */
 } arch_table[] = {
     {"x86_64-", KILN_ARCH_X86_64, 8, 8, "fma"}, {"aarch64-", KILN_ARCH_AARCH64, 8, 8, ""},
     {"arm64-", KILN_ARCH_AARCH64, 8, 8, ""},    {"armv7", KILN_ARCH_ARM, 4, 4, "vfp4"},
@@ -124,7 +123,7 @@ bool kiln_target_has(const kiln_target *target, kiln_str name) {
     return feature && target_has(target, feature);
 }
 
-/* Fills the fields that are not part of the text. */
+/* Fills the fields that are not in the text. */
 static void derive(kiln_target *target) {
     const cpu_info *cpu = find_cpu(target->arch, target->mcpu);
     if (!cpu) return;
@@ -149,7 +148,7 @@ static void derive(kiln_target *target) {
     target->l3_bytes = cpu->l3_kib << 10;
     target->line_bytes = cpu->line_bytes;
     target->core = cpu->core;
-    /* What rows leave out follows from what they say. */
+    /* Derives figures that the row leaves out. */
     kiln_core *core = &target->core;
     core->gather = GATHER_LOADS / core->loads;
     core->convert_f16 = F16_INSTRUCTIONS / core->vector;

@@ -1,6 +1,6 @@
 /* Targets of kind null, "null[,group=THREADS][,shared=BYTES][,integers][,host=NAME]": devices in
- * software, whose limits are what the text says. The template for kinds with groups of threads, and
- * with `integers` for accelerators that leave kernels to a processor: they have no floats. */
+ * software, whose limits are in the text. The template for kinds with groups of threads, and with
+ * `integers` for accelerators without floats that leave kernels to a processor. */
 #include "base/target_kind.h"
 
 #define GROUP_THREADS 64u
@@ -38,7 +38,7 @@ static void print_parts(const kiln_target *target, kiln_strbuf *out) {
     if (target->lacks_floats) kiln_strbuf_text(out, ",integers");
 }
 
-/* One element at a time; what rules and the cost model ask of any target. */
+/* Fills what rules and the cost model need: one element at a time. */
 static void derive(kiln_target *target) {
     target->vector_bytes = 4;
     target->vector_registers = 256;

@@ -1,7 +1,7 @@
 /* Targets of kinds opencl and OpenCL CPU:
  * "opencl[:NAME][,group=THREADS][,shared=BYTES][,units=N][,vector=BYTES][,features=+f16-f64]
- * [,emulated]", with the name of the device as its driver gives it (docs/reference/target.md). A
- * device that is a processor has `emulated`, and a kind of its own. */
+ * [,emulated]", with the device's name from its driver (docs/reference/target.md). A device that is
+ * a processor has `emulated`, and a kind of its own. */
 #include "base/macros.h"
 #include "base/target_kind.h"
 
@@ -30,7 +30,7 @@ static kiln_status parse_head(kiln_target *target) {
             return KILN_ERROR(INVALID_ARGUMENT,
                               "'%.*s': names of OpenCL devices are written in lower case",
                               KILN_STR_ARG(target->triple));
-    target->cores = 0; /* what no part says is the row's, which `emulated` decides */
+    target->cores = 0; /* set from the row below, which depends on `emulated` */
     return KILN_OK;
 }
 
@@ -40,7 +40,7 @@ static bool mentions(kiln_str features, const char *item) {
     return false;
 }
 
-/* "+f16-f64" in any order; the list keeps what the rows do not say. */
+/* Parses "+f16-f64" in any order; keeps the features that differ from the row's. */
 static kiln_status parse_features(kiln_str text, kiln_target *target) {
     bool f16 = mentions(target->features, "+f16"), lacks_f64 = mentions(target->features, "-f64");
     while (text.size) {
@@ -102,8 +102,8 @@ static void print_parts(const kiln_target *target, kiln_strbuf *out) {
     if (target->emulated) kiln_strbuf_text(out, ",emulated");
 }
 
-/* What rules for processors ask, of the x86-64 level with such vectors; cores are the driver's
- * units, all of which a kernel uses. */
+/* Fills what rules for processors need, from the x86-64 level with such vectors. Cores are the
+ * driver's units, all of which a kernel uses. */
 static void derive_processor(kiln_target *target) {
     kiln_target like = {.kind = KILN_TARGET_CPU,
                         .arch = KILN_ARCH_X86_64,

@@ -1,5 +1,5 @@
 /* Targets of kind vta, "vta:CONFIG": accelerators of the VTA class. The text after the colon is a
- * configuration (base/vta_config.h), whose parts may come in any order; what is kept is its
+ * configuration (base/vta_config.h), whose parts may come in any order. The target keeps its
  * canonical text, so that equal machines have equal keys. */
 #include "base/target_kind.h"
 
@@ -29,7 +29,7 @@ static kiln_status finish(kiln_target *target, kiln_arena *arena) {
     return KILN_OK;
 }
 
-/* Streams and their times are those of one machine. */
+/* Streams run only on the machine that they were made for. */
 static bool runs_on(const kiln_target *wanted, const kiln_target *device, kiln_strbuf *out_reason) {
     kiln_strbuf difference = {0};
     const bool differs = kiln_vta_config_differs(&device->vta, &wanted->vta, &difference);
@@ -45,6 +45,6 @@ const kiln_target_form kiln_target_form_vta = {
     .parse_head = parse_head,
     .parse_part = parse_part,
     .finish = finish,
-    .is_software = true, /* a simulator stands in for it */
+    .is_software = true, /* there is a simulator */
     .runs_on = runs_on,
 };

@@ -123,8 +123,7 @@ void kiln_fill_data(void *data, kiln_dtype dtype, size_t count, uint64_t seed, k
         if (count) memset(data, 0, count * kiln_dtype_size(dtype));
     } else if (kind == KILN_KIND_FLOAT) {
         const float_rule rule = float_rule_of(dtype, fill);
-        if (dtype ==
-            KILN_F32) { /* what boards fill before each measurement, without a call per element */
+        if (dtype == KILN_F32) { /* the usual case on boards, without a call per element */
             float *to = data;
             for (size_t i = 0; i < count; i++) to[i] = (float)float_at(bits_at(seed, i), &rule);
             return;

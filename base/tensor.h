@@ -1,4 +1,4 @@
-/* Dense row-major host tensors: what files, references and comparisons work on. */
+/* Dense row-major tensors in host memory, for files, references and comparisons. */
 #ifndef KILN_BASE_TENSOR_H
 #define KILN_BASE_TENSOR_H
 
@@ -38,7 +38,7 @@ KILN_MUST_USE kiln_status kiln_shape_bytes(const kiln_shape *shape, kiln_dtype d
 kiln_tensor kiln_tensor_create(kiln_arena *arena, kiln_dtype dtype, const kiln_shape *shape);
 size_t kiln_tensor_bytes(const kiln_tensor *t);
 
-/* How a board makes its own inputs; part of the TRIAL message, numbers are never reused. */
+/* How a board makes inputs; part of the TRIAL message, numbers are never reused. */
 typedef enum kiln_fill {
     KILN_FILL_UNIFORM = 1, /* floats uniform in [-1, 1) without denormals; integers over the dtype's
                               range clamped to [-128, 127]; bool 0 or 1 */

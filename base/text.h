@@ -1,5 +1,5 @@
-/* Text of others (peers, files, models) as printable UTF-8: what a terminal, a log, JSON or HTML is
- * given. Used at those edges only; inside, text stays as it came.
+/* Makes text of peers, files and models printable UTF-8 for terminals, logs, JSON and HTML. Used
+ * only at those edges; elsewhere text stays unchanged.
  *
  * A character is printable unless it is a control character (C0, DEL, C1), changes the direction of
  * text, has no width, separates lines or paragraphs, or is a tag. Such a character of one byte
@@ -20,21 +20,21 @@ typedef enum kiln_text_form {
     KILN_TEXT_PAGE,  /* line ends and tabs are kept: text that Kiln itself has laid out */
 } kiln_text_form;
 
-/* Cuts the first character off `rest`, which is not empty, and writes its printable form, without a
- * NUL; returns its bytes. */
+/* Cuts the first character off the non-empty `rest` and writes its printable form, without a NUL;
+ * returns the form's bytes. */
 size_t kiln_text_step(kiln_str *rest, kiln_text_form form, char out_piece[KILN_TEXT_PIECE_MAX]);
 
 bool kiln_text_is_printable(kiln_str text, kiln_text_form form);
-/* Bytes of the character at the front of `text`: 1 to 4, or 0 when it is no UTF-8. `*out_character`
- * is its number. */
+/* Bytes of the first character of `text`: 1 to 4, or 0 if it is not UTF-8. `*out_character` is its
+ * code point. */
 size_t kiln_text_character(kiln_str text, uint32_t *out_character);
 
-/* The printable form: `text` itself where it is that already, else a copy in `arena`. More than
- * `size_max` bytes (at least 16) are cut off after a whole character, and "..." ends it. */
+/* The printable form: `text` itself if it is printable, else a copy in `arena`. A form above
+ * `size_max` bytes (at least 16) is cut after a whole character and ends in "...". */
 kiln_str kiln_text_printable(kiln_str text, kiln_text_form form, size_t size_max,
                              kiln_arena *arena);
-/* The same appended to a buffer, or written to memory: with a NUL, in at most `size` bytes (at
- * least 17); returns its bytes without the NUL. */
+/* The same, appended to a buffer, or written to memory with a NUL in at most `size` bytes (at least
+ * 17); returns the bytes without the NUL. */
 void kiln_text_append(kiln_strbuf *out, kiln_str text, kiln_text_form form, size_t size_max);
 size_t kiln_text_write(kiln_str text, kiln_text_form form, char *out, size_t size);
 /* The printable form (prose) as the inside of a JSON string, without its quotes. */

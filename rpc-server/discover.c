@@ -10,7 +10,7 @@
 #define ZONES_MAX 128
 #define CACHES_MAX 8
 
-/* Bits of a Raspberry Pi's firmware: what is so now, and what was so since its start. */
+/* Bits of a Raspberry Pi's firmware: the current state, and what happened since boot. */
 #define THROTTLED_NOW 0xfu
 #define THROTTLED_SINCE 16
 
@@ -69,7 +69,7 @@ static kiln_str core_name(uint64_t implementer, uint64_t part) {
     return (kiln_str){0};
 }
 
-/* The block of /proc/cpuinfo that speaks of processor `core`. */
+/* The block of /proc/cpuinfo about processor `core`. */
 static kiln_str cpuinfo_of(kiln_str text, uint32_t core) {
     while (text.size > 0) {
         const char *end = memmem(text.data, text.size, "\n\n", 2);
@@ -82,7 +82,8 @@ static kiln_str cpuinfo_of(kiln_str text, uint32_t core) {
     return (kiln_str){0};
 }
 
-/* By its identification register where the kernel shows it, else by /proc/cpuinfo. */
+/* The core's name, from its identification register if the kernel shows it, else from
+ * /proc/cpuinfo. */
 static kiln_str name_of(const place *p, kiln_str cpuinfo, uint32_t core) {
     uint64_t midr =
         number_of(read_text(p, "/sys/devices/system/cpu/cpu%u/regs/identification/midr_el1", core));
@@ -92,7 +93,7 @@ static kiln_str name_of(const place *p, kiln_str cpuinfo, uint32_t core) {
                      number_of(find_line(block, "CPU part")));
 }
 
-/* The cluster of such cores, a new one, or the last when there are too many kinds. */
+/* The cluster of such cores: an existing one, a new one, or the last if there are too many. */
 static kiln_cluster *cluster_of(kiln_machine *machine, kiln_str cpu, uint64_t clock_khz) {
     for (uint32_t i = 0; i < machine->cluster_count; i++)
         if (kiln_str_equal(machine->cluster[i].cpu, cpu) &&
@@ -111,7 +112,7 @@ static int by_clock(const void *a, const void *b) {
     return left->core[0] < right->core[0] ? -1 : 1;
 }
 
-/* "0-3,6": calls for each number. */
+/* Iterates over the numbers of a list like "0-3,6". */
 static uint32_t next_core(kiln_str *list, uint32_t *at, uint32_t *end) {
     if (*at < *end) return (*at)++;
     kiln_str rest = kiln_str_cut(list, ',');
@@ -164,8 +165,8 @@ static uint32_t throttle_bits(const place *p) {
                      : 0;
 }
 
-/* By the program that loads others: a Raspberry Pi may have a kernel of 64 bits under programs
- * of 32. */
+/* Found by the dynamic loader, because a Raspberry Pi may run 32-bit programs on a 64-bit kernel.
+ */
 static kiln_str find_libc(const place *p) {
     static const struct {
         const char *path, *name;
@@ -186,8 +187,8 @@ static kiln_str find_libc(const place *p) {
     return (kiln_str){0};
 }
 
-/* The hottest zone in thousandths of a degree; zones are numbered without gaps, and one that is off
- * cannot be read. */
+/* The temperature of the hottest zone in thousandths of a degree. Zones are numbered without gaps;
+ * one that is off cannot be read. */
 static uint64_t hottest_zone(const place *p, uint32_t *out_zones) {
     uint64_t hottest = 0;
     uint32_t zones = 0;
@@ -305,7 +306,7 @@ static const struct {
 #undef X
 };
 _Static_assert(KILN_ARRAY_COUNT(fact_table) + 2 <= KILN_MESSAGES_FACTS,
-               "they fit into BOARD_UP, beside the two of the pace");
+               "facts and the reference kernel's two fit into BOARD_UP");
 
 uint32_t kiln_machine_facts(const kiln_machine *machine, kiln_arena *arena,
                             kiln_msg_label **out_facts) {

@@ -20,7 +20,7 @@
 #include "rpc-server/drift.h"
 #include "rpc-server/executor.h"
 
-/* 2024-01-01: a board without a battery believes to be in 1970 until it has heard the time. */
+/* 2024-01-01: a board without a battery starts in 1970 until it receives the time. */
 #define CLOCK_LEAST_S UINT64_C(1704067200)
 #define CLOCK_ADDITIONS 80000u /* 25 us at 3.2 GHz */
 #define CLOCK_ROUNDS 20u
@@ -32,10 +32,10 @@ typedef struct doctor {
     const kiln_server_shell_options *options;
     kiln_arena *arena;
     kiln_machine machine;
-    kiln_strbuf found; /* what the check that runs now has to say */
+    kiln_strbuf found; /* text of the current check */
 } doctor;
 
-/* Takes the status into `found`. */
+/* Moves the status' text into `found`. */
 static verdict from_status(doctor *d, kiln_status st) {
     if (!st) return FINE;
     kiln_strbuf_text(&d->found, kiln_status_text(st));
@@ -61,7 +61,7 @@ static verdict check_processor(doctor *d) {
 static verdict check_caches(doctor *d) {
     const kiln_machine *m = &d->machine;
     if (m->l1_bytes == 0) {
-        kiln_strbuf_text(&d->found, "this system does not tell");
+        kiln_strbuf_text(&d->found, "this system does not report it");
         return FINE;
     }
     kiln_strbuf_printf(&d->found, "%llu KiB, %llu KiB, %llu KiB; lines of %llu bytes",
@@ -78,7 +78,7 @@ static uint32_t measuring_core(void) {
     return core[0];
 }
 
-/* Cycles per second: additions that wait for each other take one each, on every core. */
+/* Cycles per second, measured by dependent additions, which take one cycle each on every core. */
 static double clock_hz(void) {
     uint64_t least_ns = UINT64_MAX;
     for (uint32_t round = 0; round < CLOCK_ROUNDS; round++) {
@@ -87,7 +87,7 @@ static double clock_hz(void) {
         for (uint32_t i = 0; i < CLOCK_ADDITIONS / 8; i++)
             for (uint32_t k = 0; k < 8; k++) {
                 sum += k + 1;
-                __asm__ volatile("" : "+r"(sum)); /* or they become one */
+                __asm__ volatile("" : "+r"(sum)); /* else the compiler merges them */
             }
         least_ns = KILN_MIN(least_ns, kiln_clock_precise_ns() - begin_ns);
     }
@@ -110,7 +110,7 @@ static verdict check_measuring(doctor *d) {
     kiln_strbuf_text(&d->found, "; memory ");
     kiln_part_norm_print(&norm.memory, &d->found);
     if (norm.arithmetic.use == KILN_PART_USED || norm.memory.use == KILN_PART_USED) return FINE;
-    kiln_strbuf_text(&d->found, ": nothing tells when this machine is disturbed");
+    kiln_strbuf_text(&d->found, ": a disturbed machine will not be noticed");
     return NOTE;
 }
 
@@ -169,7 +169,8 @@ static verdict check_fences(doctor *d) {
     if (d->options->is_split) pool.fences |= 1U << KILN_FENCE_SPLIT;
     kiln_fences_print(KILN_FENCES_ALL & ~pool.fences, &missing);
     if (missing.size)
-        kiln_strbuf_printf(&d->found, "candidates are held without %s, which this system refuses",
+        kiln_strbuf_printf(&d->found,
+                           "candidates are contained without %s, which this system refuses",
                            missing.data);
     verdict result = missing.size ? NOTE : FINE;
     kiln_strbuf_deinit(&missing);
@@ -179,7 +180,7 @@ static verdict check_fences(doctor *d) {
 static verdict check_clock(doctor *d) {
     if (kiln_clock_wall_ns() / KILN_NS_PER_S >= CLOCK_LEAST_S) return FINE;
     kiln_strbuf_text(&d->found,
-                     "the date is long past; records will carry it: timedatectl set-ntp true");
+                     "the date is wrong, and records will have it: timedatectl set-ntp true");
     return NOTE;
 }
 
@@ -272,8 +273,8 @@ static kiln_status visit_tracker(doctor *d, const kiln_address *address,
     return v.why;
 }
 
-/* As the board, so that its key and its version are what is judged; not beside a server that runs,
- * whose connection it would take. */
+/* Registers as the board, so that its key and version are tested. Not while a server runs, because
+ * the tracker would close that server's connection. */
 static verdict check_tracker(doctor *d) {
     const kiln_server_shell_options *o = d->options;
     kiln_addresses addresses = o->tracker;
@@ -285,8 +286,8 @@ static verdict check_tracker(doctor *d) {
     kiln_status st = kiln_folder_lock(o->state_folder, &lock_fd);
     if (st && kiln_status_code(st) != KILN_FAILED_PRECONDITION) return from_status(d, st);
     if (st) {
-        kiln_status_free(st); /* that is what locks are for */
-        kiln_strbuf_text(&d->found, "a server runs here already: ask with kiln fleet doctor");
+        kiln_status_free(st); /* a server that runs holds the lock */
+        kiln_strbuf_text(&d->found, "a server already runs here: use kiln fleet doctor");
         return NOTE;
     }
     verdict result = FINE;

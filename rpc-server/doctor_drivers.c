@@ -14,14 +14,14 @@ static void print_device(const kiln_found_device *found, kiln_strbuf *out) {
     if (found->management.size) kiln_strbuf_printf(out, " (%.*s)", KILN_STR_ARG(found->management));
 }
 
-/* Where there is no driver at all that is no fault of the machine. */
+/* A machine without any driver is not at fault. */
 static bool is_absent(const kiln_status st) {
     return kiln_status_code(st) == KILN_UNIMPLEMENTED ||
            (kiln_status_code(st) == KILN_NOT_FOUND &&
             strstr(kiln_status_text(st), "there is no driver"));
 }
 
-/* Those of one folder whose names begin as `prefix` does. */
+/* Lists the files of one folder whose paths begin with `prefix`. */
 static bool name_closed_files(const char *prefix, kiln_arena *arena, kiln_strbuf *out) {
     const char *slash = strrchr(prefix, '/');
     const char *folder = kiln_str_dup(arena, (kiln_str){prefix, (size_t)(slash - prefix)});
@@ -30,7 +30,7 @@ static bool name_closed_files(const char *prefix, kiln_arena *arena, kiln_strbuf
     bool open = true;
     kiln_status st = kiln_folder_list(folder, arena, &name, &count);
     if (st) count = 0;
-    kiln_status_free(st); /* no such folder, no such files */
+    kiln_status_free(st); /* without the folder there are no files */
     for (size_t i = 0; i < count; i++) {
         const char *path = kiln_arena_printf(arena, "%s/%s", folder, name[i]);
         if (strncmp(path, prefix, strlen(prefix)) != 0 || access(path, R_OK | W_OK) == 0) continue;
@@ -40,7 +40,7 @@ static bool name_closed_files(const char *prefix, kiln_arena *arena, kiln_strbuf
     return open;
 }
 
-/* By their numbers, until there is none. */
+/* Prints devices 0, 1, ... until there is none. */
 static kiln_status print_devices(kiln_helper *helper, const kiln_executor *executor,
                                  kiln_arena *arena, kiln_strbuf *out) {
     kiln_found_device found;

@@ -10,7 +10,7 @@ extern char **environ;
 
 typedef struct file_row {
     const char *driver;
-    kiln_driver_file file; /* path NULL: what `variable` says, if it is a path */
+    kiln_driver_file file; /* path NULL: the value of `variable`, if it is a path */
     const char *variable;
 } file_row;
 
@@ -107,7 +107,7 @@ static const char *const kept_table[] = {
 #undef CALLS
 };
 
-/* The calls of a row stand behind an entry that names its driver. */
+/* The calls of a row follow an entry that names its driver. */
 #define CALLS_BEGIN (-1000000)
 static const call_row call_table[] = {
 #define DRIVER(name, mib, starts, bounded, doc)
@@ -192,7 +192,7 @@ void kiln_driver_environment(const char *out[KILN_DRIVER_KEPT_MAX + 1]) {
     out[count] = NULL;
 }
 
-/* Whether the row that entry `at` of the calls belongs to is one of `driver`. */
+/* Whether entry `at` of the calls belongs to a row of `driver`. */
 static bool is_of(const kiln_driver *driver, uint32_t at) {
     while (call_table[at].call != CALLS_BEGIN) at--; /* the first entry begins a row */
     const char *name = call_table[at].driver;

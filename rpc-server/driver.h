@@ -1,6 +1,6 @@
-/* What the driver of a device needs of the system: the table rpc-server/drivers.def. A contained
- * child that opens a device is given that and no more (rpc-server/sandbox.h); the helper, whose
- * filter of system calls its children inherit, lets it through where a driver is served. */
+/* What device drivers need from the system, as in the table rpc-server/drivers.def. A contained
+ * child that opens a device gets that and no more (rpc-server/sandbox.h). The helper's filter of
+ * system calls, which children inherit, allows it if devices are offered. */
 #ifndef KILN_RPC_SERVER_DRIVER_H
 #define KILN_RPC_SERVER_DRIVER_H
 
@@ -12,8 +12,8 @@
 
 typedef struct kiln_driver {
     const char *name, *doc;
-    uint64_t folder_bytes; /* of a folder in memory that it may write to; 0: nothing */
-    bool starts;           /* threads and programs while it serves */
+    uint64_t folder_bytes; /* of a writable folder in memory; 0: none */
+    bool starts;           /* starts threads and programs while it runs */
     bool bounded;          /* its address space can be bounded */
 } kiln_driver;
 
@@ -39,28 +39,29 @@ uint32_t kiln_driver_index(const kiln_driver *driver);
 /* A file or folder that it uses. */
 typedef struct kiln_driver_file {
     const char *path;
-    bool is_device; /* it may be written to; the others only read */
+    bool is_device; /* writable; other files are read-only */
 } kiln_driver_file;
-/* With what KEEPS rows name in this process's environment. From `*at` on, which begins at 0 and
- * moves behind the one found; false: there are no more. */
+/* Iterates over the driver's files, including those named by KEEPS variables in this process'
+ * environment. `*at` starts at 0 and is advanced; false: no more. */
 bool kiln_driver_next_file(const kiln_driver *driver, uint32_t *at, kiln_driver_file *out_file);
-/* Whether it has any, or a folder that it may write to. */
+/* Whether the driver has files, or a writable folder. */
 bool kiln_driver_has_files(const kiln_driver *driver);
-/* Whether a row shows it exactly this file or folder. */
+/* Whether a row has exactly this file or folder. */
 bool kiln_driver_sees(const kiln_driver *driver, const char *path);
 /* A variable of its environment. */
 typedef struct kiln_driver_variable {
-    const char *name, *value; /* value NULL: the folder where it may write */
+    const char *name, *value; /* value NULL: the path of the writable folder */
 } kiln_driver_variable;
-/* The same as kiln_driver_next_file of them. */
+/* Iterates over the variables, like kiln_driver_next_file. */
 bool kiln_driver_next_variable(const kiln_driver *driver, uint32_t *at,
                                kiln_driver_variable *out_variable);
-/* Whether "NAME=value" is one of a KEEPS row, of any driver. */
+/* Whether the variable of "NAME=value" is in a KEEPS row of any driver. */
 bool kiln_driver_keeps(const char *variable);
-/* Those of this process's environment, NULL-terminated; later ones are left out. */
+/* Lists such variables of this process' environment, NULL-terminated; more than fit are left out.
+ */
 #define KILN_DRIVER_KEPT_MAX 64u
 void kiln_driver_environment(const char *out[KILN_DRIVER_KEPT_MAX + 1]);
-/* The same as kiln_driver_next_file of numbers of system calls, as libseccomp has them. */
+/* Iterates over libseccomp's numbers of the driver's system calls, like kiln_driver_next_file. */
 bool kiln_driver_next_call(const kiln_driver *driver, uint32_t *at, int *out_call);
 
 #endif

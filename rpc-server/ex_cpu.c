@@ -1,4 +1,4 @@
-/* The executor of this machine's own processor: objects loaded and called by deploy/runtime. */
+/* The executor of this machine's processor: loads and calls objects through deploy/runtime. */
 #include <string.h>
 #include <sys/mman.h>
 
@@ -14,7 +14,8 @@
 #include "deploy/runtime/services.h"
 #include "rpc-server/executor.h"
 
-/* All programs share the pool: workers of another would spin beside the one that is timed. */
+/* All programs share the pool, because idle workers of a second pool would spin while a kernel is
+ * timed. */
 typedef struct cpu_device {
     kiln_device *device;
     uint32_t core_count;
@@ -27,15 +28,14 @@ typedef struct cpu_program {
     kiln_call *call;
     kiln_services services;
     kiln_pages scratch;
-    kiln_device_memory arg[KILN_MANIFEST_ARGS_MAX]; /* empty where the memory is the call's */
-    char *spoiled[KILN_MANIFEST_ARGS_MAX]; /* the element of each output that the next run must
-                                              write */
+    kiln_device_memory arg[KILN_MANIFEST_ARGS_MAX]; /* empty if the call owns the memory */
+    char *spoiled[KILN_MANIFEST_ARGS_MAX]; /* element of each output that the next run must write */
     kiln_rand rand;
 } cpu_program;
 
 /* A NaN in every float type, and no likely integer. */
-static const uint16_t spoilt_element[4] = {KILN_POISON_LAST, KILN_POISON_LAST, KILN_POISON_LAST,
-                                           KILN_POISON_LAST};
+static const uint16_t spoiled_element[4] = {KILN_POISON_LAST, KILN_POISON_LAST, KILN_POISON_LAST,
+                                            KILN_POISON_LAST};
 
 static void cpu_close(void *context) {
     cpu_device *device = context;
@@ -72,7 +72,8 @@ static void cpu_unload(void *context) {
     kiln_free(program);
 }
 
-/* Memory between guard pages for every argument that is ours, and for scratch. */
+/* Allocates memory between guard pages for scratch and for every argument that the call does not
+ * own. */
 static kiln_status create_buffers(cpu_program *program, uint32_t worker_count) {
     const kiln_manifest *manifest = kiln_kernel_manifest(program->kernel);
     kiln_status st = kiln_call_create(program->kernel, KILN_GUARD_AFTER, &program->call);
@@ -118,8 +119,8 @@ static void fill_argument(const kiln_manifest_arg *arg, uint64_t seed, kiln_page
     }
     void *logical = kiln_alloc(count * kiln_dtype_size(arg->dtype));
     kiln_manifest_arg_fill(arg, seed, logical);
-    /* What a layout pads with is unspecified: a kernel that counts on zeros there must not pass.
-     * Constants are padded with zeros. */
+    /* The values of padding are unspecified, so a kernel that relies on zeros there must fail. Only
+     * constants are padded with zeros. */
     if (arg->role == KILN_ROLE_CONSTANT)
         memset(buffer->data, 0, buffer->size_bytes);
     else
@@ -150,7 +151,7 @@ static kiln_ran cpu_prepare(void *context) {
     return KILN_RAN_OK;
 }
 
-/* Address of a random logical element of an output: padding need not be written. */
+/* Address of a random logical element of an output; a kernel need not write padding. */
 static char *random_element(cpu_program *program, uint32_t arg) {
     const kiln_manifest_arg *output = &kiln_kernel_manifest(program->kernel)->arg[arg];
     int64_t index[KILN_RANK_MAX];
@@ -160,8 +161,8 @@ static char *random_element(cpu_program *program, uint32_t arg) {
     return (char *)program->arg[arg].data + (size_t)offset * kiln_dtype_size(output->dtype);
 }
 
-/* Spoils one element of each output. A kernel that looks whether its work is done already, and
- * skips it, leaves them so. */
+/* Overwrites one element of each output, to detect a kernel that skips work that is already done.
+ */
 static void spoil(cpu_program *program) {
     const kiln_manifest *manifest = kiln_kernel_manifest(program->kernel);
     for (uint32_t i = 0; i < manifest->arg_count; i++) {
@@ -171,17 +172,17 @@ static void spoil(cpu_program *program) {
             continue;
         char *element = random_element(program, i);
         size_t size = kiln_dtype_size(manifest->arg[i].dtype);
-        if (memcmp(element, spoilt_element, size) == 0)
-            continue; /* its right value: nothing to see */
-        memcpy(element, spoilt_element, size);
+        if (memcmp(element, spoiled_element, size) == 0)
+            continue; /* it is the right value already */
+        memcpy(element, spoiled_element, size);
         program->spoiled[i] = element;
     }
 }
 
-static bool is_spoilt(const cpu_program *program) {
+static bool is_spoiled(const cpu_program *program) {
     const kiln_manifest *manifest = kiln_kernel_manifest(program->kernel);
     for (uint32_t i = 0; i < manifest->arg_count; i++)
-        if (program->spoiled[i] && memcmp(program->spoiled[i], spoilt_element,
+        if (program->spoiled[i] && memcmp(program->spoiled[i], spoiled_element,
                                           kiln_dtype_size(manifest->arg[i].dtype)) == 0)
             return true;
     return false;
@@ -199,7 +200,7 @@ static kiln_ran cpu_run(void *context, uint32_t runs, uint64_t *out_ns) {
     cpu_program *program = context;
     spoil(program);
     kiln_ran ran = run_kernel(program, runs, out_ns);
-    return ran == KILN_RAN_OK && is_spoilt(program) ? KILN_RAN_STALE : ran;
+    return ran == KILN_RAN_OK && is_spoiled(program) ? KILN_RAN_STALE : ran;
 }
 
 static bool is_intact(const cpu_program *program) {
@@ -208,7 +209,7 @@ static bool is_intact(const cpu_program *program) {
     for (uint32_t i = 0; intact && i < manifest->arg_count; i++) {
         const kiln_device_memory *memory = kiln_call_memory_of(program->call, i);
         intact = kiln_pages_intact(memory ? &memory->pages
-                                          : &program->arg[i].pages); /* a table has none */
+                                          : &program->arg[i].pages); /* NULL for a table */
     }
     return intact;
 }

@@ -1,7 +1,7 @@
-/* The executor of every device with memory of its own: a row of executors.def that names it runs
- * the artefacts of the row of deploy/runtime/devices.def with the same name. Arguments lie in the
- * device's memory between bands of canaries; the host fills, poisons and reads them by copies, and
- * times are those of the device's own events. */
+/* The executor of devices with memory of their own: a row of executors.def with this code runs the
+ * artefacts of the row of deploy/runtime/devices.def with the same name. Arguments lie in the
+ * device's memory between bands of canaries. The host fills, poisons and reads them by copies.
+ * Times are those of the device's events. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -21,27 +21,27 @@
 #define DONE 1u
 #define COPIED 2u
 
-#define BAND_BYTES ((size_t)4096) /* of canaries, before and behind a buffer */
+#define BAND_BYTES ((size_t)4096) /* of canaries, before and after a buffer */
 #define STAGING_BYTES ((size_t)256 << 10)
-#define SEED_BYTES ((size_t)1 << 10) /* of a pattern, that the host sends */
+#define SEED_BYTES ((size_t)1 << 10) /* of a pattern, sent by the host */
 #define NOT_SPOILED UINT64_MAX
-/* Runs go round so many sets of arguments that they fill the device's last cache twice: a kernel
- * whose data fits into it finds in a model what other kernels left there. */
+/* Runs alternate between sets of arguments that fill the device's last cache twice, because in a
+ * model a kernel finds the data of other kernels there, not its own. */
 #define SETS_MAX 8u
 #define CACHES_FILLED 2u
 
-/* Memory with a band before its bytes and one behind them. */
+/* Memory with bands of canaries around it. */
 typedef struct banded {
     kiln_device_memory memory;
     size_t bytes;
 } banded;
 
-/* What `open` makes. */
+/* The open device. */
 typedef struct opened {
     kiln_device *device;
     kiln_trial_memory *memory;        /* between trials */
-    kiln_device_reference *reference; /* NULL: not yet, or there is none */
-    bool has_no_pace;
+    kiln_device_reference *reference; /* NULL: not created yet, or not possible */
+    bool lacks_reference;
 } opened;
 
 typedef struct device_program {
@@ -49,21 +49,21 @@ typedef struct device_program {
     kiln_trial_memory *memory;
     kiln_kernel *kernel;
     kiln_call *call;
-    /* Empty where the memory is the call's. The first set is what is checked and spoilt. */
+    /* Empty if the call owns the memory. The first set is the one that is checked and spoiled. */
     banded (*set)[KILN_MANIFEST_ARGS_MAX]; /* [set_count] */
     uint32_t set_count;
     banded packed, temps;                  /* of the call */
-    uint64_t seen[KILN_MANIFEST_ARGS_MAX]; /* hash of what the candidate may only read */
-    /* Where in each output the element is that the next run must write; NOT_SPOILED. */
+    uint64_t seen[KILN_MANIFEST_ARGS_MAX]; /* hash of read-only arguments */
+    /* Offset of the element of each output that the next run must write; NOT_SPOILED: none. */
     uint64_t spoiled[KILN_MANIFEST_ARGS_MAX];
     uint64_t canary;
     kiln_rand rand;
-    char *staging; /* [STAGING_BYTES], of the host: nothing is allocated later */
+    char *staging; /* [STAGING_BYTES], on the host */
 } device_program;
 
 /* A NaN in every float type, and no likely integer. */
-static const uint16_t spoilt_element[4] = {KILN_POISON_LAST, KILN_POISON_LAST, KILN_POISON_LAST,
-                                           KILN_POISON_LAST};
+static const uint16_t spoiled_element[4] = {KILN_POISON_LAST, KILN_POISON_LAST, KILN_POISON_LAST,
+                                            KILN_POISON_LAST};
 
 static kiln_status find_row(const char *name, const kiln_device_row **out_row) {
     for (uint32_t i = 0; i < kiln_device_row_count(); i++)
@@ -117,15 +117,15 @@ static void device_close(void *device) {
     kiln_free(own);
 }
 
-/* ---- Pace ---- */
+/* ---- Reference kernels ---- */
 
-/* A device without its pace is measured all the same, as a board is whose parts are switched off.
- */
+/* A device that cannot run reference kernels still measures, like a board whose parts are switched
+ * off. */
 static bool device_round(void *device, kiln_reference_kernel_round *out_round) {
     opened *own = device;
-    if (!own->reference && !own->has_no_pace) {
+    if (!own->reference && !own->lacks_reference) {
         kiln_status st = kiln_device_reference_create(own->device, &own->reference);
-        own->has_no_pace = st != NULL;
+        own->lacks_reference = st != NULL;
         kiln_status_free(st);
     }
     if (own->reference) *out_round = kiln_device_reference_measure(own->reference);
@@ -136,7 +136,7 @@ static kiln_reference_kernel_times device_reference(void *device) {
     return kiln_device_reference_take(((opened *)device)->reference);
 }
 
-/* What an error of the device means. */
+/* The result of a call with an error of the device. */
 static kiln_ran failed(const device_program *program) {
     return kiln_device_is_broken(program->device) ? KILN_RAN_LOST : KILN_RAN_ERROR;
 }
@@ -155,7 +155,7 @@ static int32_t copy_to(const device_program *program, const banded *buffer, uint
                             kiln_host_place((void *)(uintptr_t)data), bytes);
 }
 
-/* Complete when it returns. */
+/* Returns when the copy is complete. */
 static int32_t copy_from(const device_program *program, const banded *buffer, uint64_t offset,
                          void *data, size_t bytes) {
     int32_t status = kiln_device_copy(program->device, KILN_COPY_FROM_DEVICE, kiln_host_place(data),
@@ -164,15 +164,15 @@ static int32_t copy_from(const device_program *program, const banded *buffer, ui
     return status ? status : kiln_device_wait(program->device, COPIED);
 }
 
-/* Complete before what is entered behind it. */
+/* Completes before later work of the queue. */
 static int32_t copy_within(const device_program *program, const banded *to, uint64_t to_offset,
                            const banded *from, uint64_t from_offset, size_t bytes) {
     return kiln_device_copy(program->device, KILN_COPY_WITHIN, place_in(program, to, to_offset),
                             place_in(program, from, from_offset), bytes);
 }
 
-/* Copies a little of the staging memory, and then what is there already, by the device itself,
- * which is many times faster than the way from the host. */
+/* Fills a buffer with the staging memory's pattern: copies a little of it from the host, then
+ * doubles that by copies on the device, which are many times faster. */
 static int32_t spread(const device_program *program, const banded *buffer, uint64_t offset,
                       size_t bytes) {
     size_t done = KILN_MIN(SEED_BYTES, bytes);
@@ -203,16 +203,15 @@ static bool is_read_only(kiln_role role) {
 
 static size_t behind(const banded *buffer) { return buffer->memory.size_bytes - BAND_BYTES; }
 
-/* The staging memory holds canaries. */
+/* The staging memory must hold canaries. */
 static kiln_status allocate(const device_program *program, size_t bytes, banded *out) {
-    const size_t unit = BAND_BYTES; /* so that the second band begins where memory may be bound */
+    const size_t unit = BAND_BYTES; /* an alignment at which memory may be bound */
     const size_t rounded = (bytes + unit - 1) / unit * unit;
     out->bytes = bytes;
     kiln_status st =
         kiln_trial_memory_take(program->memory, BAND_BYTES + rounded + BAND_BYTES, &out->memory);
     if (st) return st;
-    /* Whatever was there before: nobody sees the data of another trial. The canaries begin behind
-     * the last byte, wherever that is. */
+    /* Overwrites the data of earlier trials, too. Canaries begin right after the last byte. */
     return spread(program, out, 0, out->memory.size_bytes)
                ? KILN_ERROR(UNAVAILABLE, "filling memory: %s", kiln_device_error(program->device))
                : NULL;
@@ -225,7 +224,7 @@ static bool is_canary(const device_program *program, const char *data, size_t by
     return true;
 }
 
-/* Whether both bands are what they were. */
+/* Whether both bands are unchanged. */
 static bool is_intact(const device_program *program, const banded *buffer) {
     if (!buffer->memory.data) return true;
     const size_t end = BAND_BYTES + buffer->bytes, slack = behind(buffer) - end;
@@ -235,7 +234,7 @@ static bool is_intact(const device_program *program, const banded *buffer) {
            is_canary(program, program->staging, slack + BAND_BYTES, end);
 }
 
-static kiln_ran look_at_bands(const device_program *program) {
+static kiln_ran check_bands(const device_program *program) {
     bool intact = is_intact(program, &program->packed) && is_intact(program, &program->temps);
     for (uint32_t s = 0; s < program->set_count; s++)
         for (uint32_t i = 0; intact && i < kiln_kernel_manifest(program->kernel)->arg_count; i++)
@@ -243,7 +242,7 @@ static kiln_ran look_at_bands(const device_program *program) {
     return intact ? KILN_RAN_OK : KILN_RAN_STRAY;
 }
 
-/* Of its bytes as they are now. */
+/* Hashes the buffer's current bytes. */
 static int32_t hash_buffer(const device_program *program, const banded *buffer,
                            uint64_t *out_hash) {
     int32_t status = KILN_KERNEL_OK;
@@ -256,7 +255,7 @@ static int32_t hash_buffer(const device_program *program, const banded *buffer,
     return status;
 }
 
-/* What hash_buffer says of a buffer with these bytes. */
+/* The hash_buffer of a buffer with these bytes. */
 static uint64_t hash_bytes(const char *data, size_t bytes) {
     uint64_t hash = 0;
     for (size_t at = 0; at < bytes; at += STAGING_BYTES)
@@ -264,7 +263,7 @@ static uint64_t hash_bytes(const char *data, size_t bytes) {
     return hash;
 }
 
-static kiln_ran look_at_inputs(const device_program *program) {
+static kiln_ran check_inputs(const device_program *program) {
     const kiln_manifest *manifest = kiln_kernel_manifest(program->kernel);
     for (uint32_t i = 0; i < manifest->arg_count; i++) {
         uint64_t hash = 0;
@@ -278,7 +277,7 @@ static kiln_ran look_at_inputs(const device_program *program) {
 /* ---- Loading ---- */
 
 static void release(const device_program *program, banded *buffer) {
-    (void)poison_buffer(program, buffer); /* the next trial finds nothing of this one */
+    (void)poison_buffer(program, buffer); /* so that the next trial cannot read this one's data */
     kiln_trial_memory_give(program->memory, &buffer->memory);
 }
 
@@ -291,7 +290,7 @@ static void device_unload(void *context) {
         for (uint32_t i = 0; i < KILN_MANIFEST_ARGS_MAX; i++) release(program, &program->set[s][i]);
     release(program, &program->packed);
     release(program, &program->temps);
-    /* Programs may go when the queue is empty. */
+    /* Programs may be freed once the queue is empty. */
     (void)(kiln_device_record(program->device, COPIED) ||
            kiln_device_wait(program->device, COPIED));
     kiln_call_destroy(program->call);
@@ -313,8 +312,8 @@ static kiln_status create_call(device_program *program) {
     return st ? st : kiln_call_create_over(program->kernel, &memory, &program->call);
 }
 
-/* How many sets a measurement needs: 1 on devices whose cache is not known, and on processors,
- * whose own executor has one. */
+/* Number of sets for a measurement: 1 on devices with an unknown cache, and on emulated ones, like
+ * the processor's executor. */
 static uint32_t count_sets(const device_program *program) {
     const kiln_target *target = kiln_device_target(program->device);
     const kiln_manifest *manifest = kiln_kernel_manifest(program->kernel);
@@ -345,7 +344,7 @@ static kiln_status allocate_arguments(const device_program *program, uint32_t se
     return st;
 }
 
-/* A device that has no room for more sets measures with those that it has room for. */
+/* Binds as many sets as the device has memory for. */
 static kiln_status bind_arguments(device_program *program) {
     const uint32_t wanted = count_sets(program);
     program->set = kiln_alloc(wanted * sizeof *program->set);
@@ -365,8 +364,8 @@ static kiln_status bind_arguments(device_program *program) {
     return st;
 }
 
-/* The machine that the trial wants, before anything of it is there. */
-static kiln_status become(kiln_device *device, const kiln_manifest *manifest) {
+/* Reprograms the device to the trial's target, before anything of the trial is loaded. */
+static kiln_status reprogram(kiln_device *device, const kiln_manifest *manifest) {
     kiln_arena scratch;
     kiln_target target;
     kiln_arena_init(&scratch, 0);
@@ -385,7 +384,7 @@ static kiln_status device_load(void *device, kiln_str artefact, const kiln_manif
     program->staging = kiln_alloc(STAGING_BYTES);
     kiln_rand_init(&program->rand, kiln_clock_precise_ns());
     program->canary = kiln_rand_u64(&program->rand);
-    kiln_status st = become(own->device, manifest);
+    kiln_status st = reprogram(own->device, manifest);
     if (!st) st = kiln_kernel_load(artefact, program->device, &program->kernel);
     if (!st) st = bind_arguments(program);
     kiln_trial_memory_trim(program->memory);
@@ -396,7 +395,7 @@ static kiln_status device_load(void *device, kiln_str artefact, const kiln_manif
     return st;
 }
 
-/* The first set from the host, the others from it. */
+/* Fills the first set from the host and the others from the first. */
 static void fill_argument(device_program *program, uint32_t index, uint64_t seed) {
     const banded *first = &program->set[0][index];
     const kiln_manifest_arg *arg = &kiln_kernel_manifest(program->kernel)->arg[index];
@@ -425,7 +424,7 @@ static kiln_ran device_prepare(void *context) {
     fill_staging(program, &poison, sizeof poison);
     if (poison_buffer(program, &program->packed)) return failed(program);
     kiln_status st = kiln_call_prepare(program->call, NULL);
-    kiln_status_free(st); /* the device's own text says as much */
+    kiln_status_free(st); /* device_error has the text */
     return st ? failed(program) : KILN_RAN_OK;
 }
 
@@ -442,7 +441,7 @@ static kiln_ran run_timed(device_program *program, uint32_t runs, uint64_t *out_
     return KILN_RAN_OK;
 }
 
-/* Offset of a random logical element of an output: padding need not be written. */
+/* Offset of a random logical element of an output; a kernel need not write padding. */
 static uint64_t random_element(device_program *program, const kiln_manifest_arg *output) {
     int64_t index[KILN_RANK_MAX];
     for (uint32_t d = 0; d < output->shape.rank; d++)
@@ -451,36 +450,36 @@ static uint64_t random_element(device_program *program, const kiln_manifest_arg 
                             kiln_dtype_size(output->dtype);
 }
 
-/* Spoils one element of each output. A kernel that looks whether its work is done already, and
- * skips it, leaves them so. */
+/* Overwrites one element of each output, to detect a kernel that skips work that is already done.
+ */
 static int32_t spoil(device_program *program) {
     const kiln_manifest *manifest = kiln_kernel_manifest(program->kernel);
     int32_t status = KILN_KERNEL_OK;
     for (uint32_t i = 0; !status && i < manifest->arg_count; i++) {
         const kiln_manifest_arg *arg = &manifest->arg[i];
         const size_t size = kiln_dtype_size(arg->dtype);
-        char element[sizeof spoilt_element];
+        char element[sizeof spoiled_element];
         program->spoiled[i] = NOT_SPOILED;
         if (arg->role != KILN_ROLE_OUTPUT || kiln_shape_count(&arg->shape) == 0) continue;
         const uint64_t at = random_element(program, arg);
         status = copy_from(program, &program->set[0][i], at, element, size);
-        if (status || memcmp(element, spoilt_element, size) == 0)
-            continue; /* its right value: nothing to see */
-        status = copy_to(program, &program->set[0][i], at, spoilt_element, size);
+        if (status || memcmp(element, spoiled_element, size) == 0)
+            continue; /* it is the right value already */
+        status = copy_to(program, &program->set[0][i], at, spoiled_element, size);
         program->spoiled[i] = at;
     }
     return status;
 }
 
-static kiln_ran look_at_spoilt(const device_program *program) {
+static kiln_ran check_spoiled(const device_program *program) {
     const kiln_manifest *manifest = kiln_kernel_manifest(program->kernel);
     for (uint32_t i = 0; i < manifest->arg_count; i++) {
         const size_t size = kiln_dtype_size(manifest->arg[i].dtype);
-        char element[sizeof spoilt_element];
+        char element[sizeof spoiled_element];
         if (program->spoiled[i] == NOT_SPOILED) continue;
         if (copy_from(program, &program->set[0][i], program->spoiled[i], element, size))
             return failed(program);
-        if (memcmp(element, spoilt_element, size) == 0) return KILN_RAN_STALE;
+        if (memcmp(element, spoiled_element, size) == 0) return KILN_RAN_STALE;
     }
     return KILN_RAN_OK;
 }
@@ -489,7 +488,7 @@ static kiln_ran device_run(void *context, uint32_t runs, uint64_t *out_ns) {
     device_program *program = context;
     if (spoil(program)) return failed(program);
     const kiln_ran ran = run_timed(program, runs, out_ns);
-    return ran == KILN_RAN_OK ? look_at_spoilt(program) : ran;
+    return ran == KILN_RAN_OK ? check_spoiled(program) : ran;
 }
 
 static int32_t poison_all(const device_program *program, uint16_t poison) {
@@ -518,8 +517,8 @@ static kiln_ran device_check(void *context, uint16_t poison, void *out_outputs, 
     if (poison_all(program, poison)) return failed(program);
     kiln_ran ran = run_timed(program, 1, out_ns);
     if (ran == KILN_RAN_OK) ran = copy_outputs(program, out_outputs);
-    if (ran == KILN_RAN_OK) ran = look_at_bands(program);
-    return ran == KILN_RAN_OK ? look_at_inputs(program) : ran;
+    if (ran == KILN_RAN_OK) ran = check_bands(program);
+    return ran == KILN_RAN_OK ? check_inputs(program) : ran;
 }
 
 static bool device_read(void *device, kiln_device_reading *out_reading) {

@@ -9,7 +9,7 @@
 #include "rpc-server/child_protocol.h"
 #include "rpc-server/sandbox.h"
 
-/* What another process told is cut where it should end. */
+/* Copies a text of another process, which may lack its NUL. */
 static kiln_str keep(const char text[KILN_CHILD_TEXT_BYTES], kiln_arena *arena) {
     const kiln_str whole = {text, strnlen(text, KILN_CHILD_TEXT_BYTES)};
     return (kiln_str){kiln_str_dup(arena, whole), whole.size};
@@ -48,14 +48,14 @@ kiln_status kiln_find_device(kiln_helper *helper, const kiln_executor *executor,
     kiln_fd_close(&child.pidfd);
     kiln_fd_close(&socket);
     kiln_status_free(
-        kiln_helper_remove_folder(helper, folder)); /* the next one removes what stays */
+        kiln_helper_remove_folder(helper, folder)); /* a later call removes what stays */
     close(folder_fd);
     if (st) return kiln_status_note(st, "device %u of --executor %s", index, executor->name);
     *out_device = found;
     return NULL;
 }
 
-/* All devices by number, until one has the whole name or there are no more. */
+/* Asks all devices in order, until one has the whole name. */
 static kiln_status search(kiln_helper *helper, const kiln_executor *executor, kiln_str wanted,
                           kiln_arena *arena, kiln_strbuf *names, kiln_found_device *out_device) {
     kiln_found_device device, chosen;
@@ -86,7 +86,7 @@ static kiln_status search(kiln_helper *helper, const kiln_executor *executor, ki
     return NULL;
 }
 
-/* The first device that runs code for `target`. */
+/* Finds the first device that runs code for `target`. */
 static kiln_status search_for(kiln_helper *helper, const kiln_executor *executor,
                               const kiln_target *target, kiln_arena *arena,
                               kiln_found_device *out_device) {
@@ -103,13 +103,13 @@ static kiln_status search_for(kiln_helper *helper, const kiln_executor *executor
     if (found)
         *out_device = device;
     else if (index > 0 && kiln_status_code(st) == KILN_NOT_FOUND)
-        st = kiln_status_note(st, "none of them is the machine that is wanted: %s", reason.data);
+        st = kiln_status_note(st, "none of them is the wanted machine: %s", reason.data);
     kiln_strbuf_deinit(&reason);
     return st;
 }
 
-/* A machine made of software is there when it is asked for: nothing has to be opened. A board is
- * one of those that it can become. */
+/* A simulated machine exists without opening a device. On a board, searches a device that can run
+ * it. */
 static kiln_status find_machine(kiln_helper *helper, const kiln_executor *executor, kiln_str text,
                                 kiln_arena *arena, kiln_found_device *out_device) {
     kiln_target target;
@@ -117,7 +117,7 @@ static kiln_status find_machine(kiln_helper *helper, const kiln_executor *execut
     kiln_status st = kiln_target_parse(text, arena, &target);
     if (!st && !(kiln_target_is_software(&target) &&
                  strcmp(kiln_target_kind_executor(target.kind), executor->name) == 0))
-        st = KILN_ERROR(INVALID_ARGUMENT, "'%.*s' is no machine that --executor %s simulates",
+        st = KILN_ERROR(INVALID_ARGUMENT, "'%.*s' is not a machine that --executor %s simulates",
                         KILN_STR_ARG(text), executor->name);
     if (st) return st;
     if (kiln_driver_has_files(executor->driver))

@@ -15,7 +15,7 @@
 /* A kernel for a kind of payload, y = x w of some kind. */
 typedef struct golden_kernel {
     kiln_payload_kind payload;
-    kiln_str entry; /* of its launch; empty: it has none */
+    kiln_str entry; /* of its launch; empty: none */
     kiln_str code;
     kiln_dtype dtype;
     kiln_shape x, w, y;
@@ -62,7 +62,8 @@ static kiln_status make_vta(const kiln_vta_config *config, kiln_arena *arena,
     return KILN_OK;
 }
 
-/* `device`: NULL for this machine's processor. `*out_kernel` keeps no code where there is none. */
+/* Finds the kernel for `device` (NULL: this machine's processor). `*out_kernel` has no code if
+ * there is none. */
 static kiln_status find_kernel(const kiln_target *device, kiln_arena *arena,
                                golden_kernel *out_kernel) {
     const kiln_payload_kind payload = device ? kiln_payload_of(device->kind) : KILN_PAYLOAD_ELF;
@@ -139,7 +140,7 @@ static void multiply(const uint32_t *x, const uint32_t *w, uint32_t *y) {
         for (size_t k = 0; k < SIZE; k++) y[i] += x[i / SIZE * SIZE + k] * w[k * SIZE + i % SIZE];
 }
 
-/* What the kernel must compute, in plain C. */
+/* Computes the kernel's reference in plain C. */
 static kiln_status write_reference(const char *path, const golden_kernel *kernel,
                                    kiln_arena *arena) {
     const void *x = filled(kernel, &kernel->x, 0, arena), *w = filled(kernel, &kernel->w, 1, arena);
@@ -158,13 +159,13 @@ static kiln_status write_reference(const char *path, const golden_kernel *kernel
     return st;
 }
 
-/* 0 when nothing readable was remembered. */
+/* Reads the stored best time; 0: none. */
 static double read_memory(const char *path, kiln_arena *arena) {
     kiln_str text = {0};
     double best_ns = 0;
     kiln_status st = kiln_file_read(path, 64, arena, &text);
     if (!st && (!kiln_str_to_f64(kiln_str_trim(text), &best_ns) || !(best_ns > 0))) best_ns = 0;
-    kiln_status_free(st); /* the first start on this machine */
+    kiln_status_free(st); /* missing at the first start */
     return best_ns;
 }
 
@@ -186,11 +187,11 @@ kiln_status kiln_golden_open(const char *folder, const kiln_target *device, kiln
         *out_golden = (kiln_golden){0};
         return NULL;
     }
-    /* A folder may have served another device before. */
+    /* An earlier start may have used the folder for another device. */
     const char *kind = device ? kiln_payload_name(kiln_payload_of(device->kind)) : NULL;
     const char *memory =
         kiln_arena_printf(arena, "%s/best-ns%s%s", folder, kind ? "-" : "", kind ? kind : "");
-    /* Machines of configurations that differ have one kind and times of their own. */
+    /* Simulated machines of one kind differ in their times. */
     const bool is_timed = !device || !(device->emulated || kernel.vta);
     *out_golden = (kiln_golden){artefact, reference, memory, is_timed, read_memory(memory, arena)};
     return NULL;
@@ -205,7 +206,7 @@ kiln_msg_trial kiln_golden_trial(void) {
                                        .total_ns = 10000000}};
 }
 
-/* The least time of a run: what others did beside it makes it longer only. */
+/* The least time of a run, because neighbours can only make runs longer. */
 static double least_run_ns(const kiln_msg_trial_result *result) {
     uint64_t least = result->samples_ns.item[0];
     for (uint32_t i = 1; i < result->samples_ns.count; i++)
@@ -217,7 +218,7 @@ static void remember(kiln_golden *golden, double run_ns, kiln_arena *arena) {
     golden->best_ns = run_ns;
     const char *text = kiln_arena_printf(arena, "%.9g\n", run_ns);
     kiln_status_free(kiln_file_write(golden->memory, kiln_str_from(text),
-                                     0600)); /* then the next start learns it again */
+                                     0600)); /* the next start then learns it again */
 }
 
 const char *kiln_golden_judge(kiln_golden *golden, const kiln_msg_trial_result *result,
@@ -230,8 +231,8 @@ const char *kiln_golden_judge(kiln_golden *golden, const kiln_msg_trial_result *
     if (!golden->is_timed) return NULL;
     if (golden->best_ns > 0 && run_ns > golden->best_ns * KILN_GOLDEN_SLOW)
         return kiln_arena_printf(arena,
-                                 "the board's self-check took %.0f ns where it has taken %.0f; "
-                                 "if it is meant to be slower now, remove %s",
+                                 "the board's self-check took %.0f ns; its best time was %.0f; if "
+                                 "the board is meant to be slower now, remove %s",
                                  run_ns, golden->best_ns, golden->memory);
     if (golden->best_ns == 0 || run_ns < golden->best_ns * 0.98) remember(golden, run_ns, arena);
     return NULL;

@@ -1,6 +1,6 @@
 /* The kernel of the board's self-check (rpc-server/golden.h), compiled to an object as code
- * generation emits them and kept inside the program. y = x w on integers modulo 2^32: exact in
- * whatever order, so that one bit that a tired board loses shows. */
+ * generation emits them and kept inside the program. y = x w on integers modulo 2^32: exact in any
+ * order, so that a single wrong bit of a failing board shows. */
 #include "base/kernel_abi.h"
 
 int32_t kiln_run(kiln_kernel_tensor *const *args, const kiln_kernel_services *services);

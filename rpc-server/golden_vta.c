@@ -22,7 +22,7 @@ static kiln_status add_buffers(kiln_vta_builder *b, const kiln_golden_vta *g) {
     return st;
 }
 
-/* What `from` did is there for `to`. */
+/* Makes `to` wait for what `from` did. */
 static kiln_status hand_over(kiln_vta_builder *b, kiln_vta_engine from, kiln_vta_engine to) {
     kiln_vta_builder_signal(b, from, to);
     return kiln_vta_builder_wait(b, to, from);
@@ -42,7 +42,7 @@ static kiln_status load(kiln_vta_builder *b) {
     return st ? st : hand_over(b, KILN_VTA_ENGINE_LOAD, KILN_VTA_ENGINE_COMPUTE);
 }
 
-/* An instruction for each tile: within one, an accumulator may not be used again so soon. */
+/* One instruction per tile, because within one an accumulator cannot be used again so soon. */
 static kiln_status multiply(kiln_vta_builder *b) {
     kiln_status st = kiln_vta_builder_gemm(b, KILN_VTA_GEMM_RESET, &(kiln_vta_nest){0});
     for (uint32_t k = 0; !st && k < TILES; k++)
@@ -87,7 +87,7 @@ kiln_status kiln_golden_vta_make(const kiln_vta_config *config, kiln_arena *aren
     return KILN_OK;
 }
 
-/* Number `index` of those of some bits that lie one after the other, low bits first. */
+/* Reads number `index` of packed numbers of `bits` bits, low bits first. */
 static int32_t number_at(const uint8_t *bytes, uint32_t bits, uint32_t index) {
     const uint32_t value = (uint32_t)bytes[index * bits / 8] >> index * bits % 8;
     const int32_t low = (int32_t)(value & ((1u << bits) - 1));

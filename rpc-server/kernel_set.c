@@ -13,7 +13,7 @@
 
 /* ---- Artefacts ---- */
 
-/* Whether its sizes can be computed with. */
+/* Checks that sizes do not overflow. */
 static kiln_status check_shapes(const kiln_manifest *manifest) {
     kiln_status st = NULL;
     for (uint32_t i = 0; !st && i < manifest->arg_count; i++) {
@@ -25,7 +25,7 @@ static kiln_status check_shapes(const kiln_manifest *manifest) {
     return st;
 }
 
-/* Decodes a mapped artefact and finds who runs it. */
+/* Decodes a mapped artefact and finds its executor. */
 static kiln_status decode(kiln_kernel_set *set, kiln_kernel_set_item *k, const kiln_executor *only,
                           kiln_target_kind kind, kiln_arena *arena) {
     kiln_status st =
@@ -34,14 +34,15 @@ static kiln_status decode(kiln_kernel_set *set, kiln_kernel_set_item *k, const k
     if (st) return st;
     const kiln_manifest *manifest = &k->artefact.manifest;
     if (!only && manifest->payload_kind != kiln_payload_of(kind))
-        return KILN_ERROR(INVALID_ARGUMENT, "a payload of %s code in a slot of %s targets",
+        return KILN_ERROR(INVALID_ARGUMENT,
+                          "the artefact has %s code, but the slot is for %s targets",
                           kiln_payload_name(manifest->payload_kind), kiln_target_kind_name(kind));
     const kiln_executor *executor = only ? only : kiln_executor_for(manifest->payload_kind);
     if (!executor)
         return KILN_ERROR(UNIMPLEMENTED, "this board has no executor for payloads of kind %d",
                           (int)manifest->payload_kind);
     if (set->executor && set->executor != executor)
-        return KILN_ERROR(INVALID_ARGUMENT, "rivals that need different executors");
+        return KILN_ERROR(INVALID_ARGUMENT, "the rivals need different executors");
     set->executor = executor;
     set->threads = KILN_MAX(set->threads, manifest->threads_max);
     k->output_bytes = kiln_executor_output_bytes(manifest);
@@ -49,35 +50,35 @@ static kiln_status decode(kiln_kernel_set *set, kiln_kernel_set_item *k, const k
 }
 
 kiln_status kiln_kernel_set_open(const char *const *path, uint32_t count, const kiln_executor *only,
-                                 kiln_target_kind kind, kiln_arena *arena, kiln_kernel_set *out_lot,
+                                 kiln_target_kind kind, kiln_arena *arena, kiln_kernel_set *out_set,
                                  kiln_outcome *out_outcome) {
     kiln_status st = NULL;
-    *out_lot = (kiln_kernel_set){.count = count, .threads = 1, .outputs_fd = -1};
-    out_lot->kernel = KILN_ARENA_ARRAY(arena, kiln_kernel_set_item, count);
+    *out_set = (kiln_kernel_set){.count = count, .threads = 1, .outputs_fd = -1};
+    out_set->kernel = KILN_ARENA_ARRAY(arena, kiln_kernel_set_item, count);
     for (uint32_t i = 0; !st && i < count; i++) {
-        kiln_kernel_set_item *k = &out_lot->kernel[i];
+        kiln_kernel_set_item *k = &out_set->kernel[i];
         k->path = kiln_str_dup(arena, kiln_str_from(path[i]));
         *out_outcome = KILN_OUTCOME_INFRA;
         st = kiln_file_map(k->path, &k->file);
         if (st) return st;
         *out_outcome = KILN_OUTCOME_LINK_ERROR;
-        st = decode(out_lot, k, only, kind, arena);
+        st = decode(out_set, k, only, kind, arena);
     }
     return st;
 }
 
 kiln_status kiln_kernel_set_open_module(const char *module_path, const char *inputs_path,
                                         const kiln_msg_module_run *how, kiln_arena *arena,
-                                        kiln_kernel_set *out_lot) {
+                                        kiln_kernel_set *out_set) {
     const char *const path[] = {module_path, inputs_path};
-    *out_lot =
+    *out_set =
         (kiln_kernel_set){.count = 1, .is_module = true, .threads = how->threads, .outputs_fd = -1};
-    out_lot->kernel = KILN_ARENA_ARRAY(arena, kiln_kernel_set_item, KILN_ARRAY_COUNT(path));
-    out_lot->kernel[0].output_bytes = how->output_bytes;
+    out_set->kernel = KILN_ARENA_ARRAY(arena, kiln_kernel_set_item, KILN_ARRAY_COUNT(path));
+    out_set->kernel[0].output_bytes = how->output_bytes;
     kiln_status st = NULL;
     for (uint32_t i = 0; !st && i < KILN_ARRAY_COUNT(path); i++) {
-        out_lot->kernel[i].path = kiln_str_dup(arena, kiln_str_from(path[i]));
-        st = kiln_file_map(path[i], &out_lot->kernel[i].file);
+        out_set->kernel[i].path = kiln_str_dup(arena, kiln_str_from(path[i]));
+        st = kiln_file_map(path[i], &out_set->kernel[i].file);
     }
     return st;
 }
@@ -142,7 +143,7 @@ static kiln_msg_rival_result rival_of(const kiln_msg_trial_result *result) {
     };
 }
 
-/* Judges each kernel by what it left at `outputs`. */
+/* Judges each kernel by its outputs. */
 static void judge_kernels(const kiln_kernel_set *set, const char *outputs,
                           const kiln_evidence *shared, kiln_arena *arena,
                           kiln_msg_trial_result *result) {
@@ -155,7 +156,7 @@ static void judge_kernels(const kiln_kernel_set *set, const char *outputs,
         evidence.first = outputs;
         evidence.last = outputs + k->output_bytes;
         evidence.timing = &k->timing;
-        if (set->count > 1) evidence.race_ns = 0; /* in turns nobody is raced out */
+        if (set->count > 1) evidence.race_ns = 0; /* kernels in turns are not raced out */
         kiln_msg_trial_result verdict = {0};
         kiln_verdict_of(&evidence, arena, i ? &verdict : result);
         if (i) rival[i - 1] = rival_of(&verdict);
@@ -203,7 +204,7 @@ kiln_status kiln_kernel_set_keep(const kiln_kernel_set *set, const kiln_blob_sto
     return st ? kiln_status_note(st, "keeping the outputs") : NULL;
 }
 
-/* A child that makes numbers up gains nothing: what is out of band is marked. */
+/* A child that forges drift gains nothing, because results out of band are marked. */
 static double believable(double ratio) {
     return ratio > 0 && ratio < KILN_KERNEL_SET_DRIFT_MAX ? ratio : 0;
 }

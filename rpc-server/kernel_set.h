@@ -1,6 +1,5 @@
-/* The kernels that one measurement is about, as the parent of the contained child sees them: what
- * their artefacts say, the memory that the child leaves their outputs in, and what is judged of
- * them in the end. */
+/* The kernels of one measurement on the parent's side: their artefacts, the memory into which the
+ * child writes their outputs, and their verdicts. */
 #ifndef KILN_RPC_SERVER_KERNEL_SET_H
 #define KILN_RPC_SERVER_KERNEL_SET_H
 
@@ -10,59 +9,56 @@
 #include "rpc-server/executor.h"
 #include "rpc-server/verdict.h"
 
-#define KILN_KERNEL_SET_DRIFT_MAX \
-    1000.0 /* a board that is so much slower than usual did not measure */
+#define KILN_KERNEL_SET_DRIFT_MAX 1000.0 /* larger ratios are not believed */
 
 typedef struct kiln_kernel_set_item {
     const char *path;
     kiln_mapping file;
     kiln_artefact artefact;
     uint64_t output_bytes;
-    kiln_timing timing; /* the child's word */
+    kiln_timing timing; /* reported by the child */
 } kiln_kernel_set_item;
 
 typedef struct kiln_kernel_set {
     uint32_t count;
     kiln_kernel_set_item *kernel; /* [count]; the trial's own first, then its rivals */
-    bool is_module;               /* it is none: kernel 0 is a module, and 1 its inputs */
+    bool is_module;               /* kernel 0 is a module, and 1 its inputs */
     const kiln_executor *executor;
-    uint32_t threads; /* most that one of them uses, at least 1 */
+    uint32_t threads; /* most of any kernel, at least 1 */
     int outputs_fd;   /* -1: none */
 } kiln_kernel_set;
 
-/* Reads the artefacts at `path` [count]; `only`: the executor that runs them all, NULL: as they
- * ask, which must be of `kind`. Pieces live in `arena`; kiln_kernel_set_close whatever comes.
- * `*out_outcome`, when it fails: INFRA (a file that is not there) or LINK_ERROR (no artefact, or
- * none for this board). */
+/* Reads the artefacts at `path` [count]. `only`: their executor; NULL: the one that they name,
+ * which must be of `kind`. Parts live in `arena`. Call kiln_kernel_set_close on success and on
+ * failure. `*out_outcome` on failure: INFRA (a file is missing) or LINK_ERROR (not an artefact, or
+ * not for this board). */
 KILN_MUST_USE kiln_status kiln_kernel_set_open(const char *const *path, uint32_t count,
                                                const kiln_executor *only, kiln_target_kind kind,
-                                               kiln_arena *arena, kiln_kernel_set *out_lot,
+                                               kiln_arena *arena, kiln_kernel_set *out_set,
                                                kiln_outcome *out_outcome);
-/* The same for a module and its inputs. Nothing is read of them here: what they are shows in the
- * contained child. */
+/* The same for a module and its inputs, which only the contained child reads. */
 KILN_MUST_USE kiln_status kiln_kernel_set_open_module(const char *module_path,
                                                       const char *inputs_path,
                                                       const kiln_msg_module_run *how,
-                                                      kiln_arena *arena, kiln_kernel_set *out_lot);
-/* Memory for all outputs, twice (a module's: once), that a child can fill but not resize under us.
- * It is not the child's: what kills that does not free it. RESOURCE_EXHAUSTED: they are larger than
- * `bytes_max`, or there is none. */
+                                                      kiln_arena *arena, kiln_kernel_set *out_set);
+/* Creates memory for all outputs, twice (a module's: once). A child can write but not resize it,
+ * and it outlives the child. RESOURCE_EXHAUSTED: the outputs are larger than `bytes_max`, or there
+ * is no memory. */
 KILN_MUST_USE kiln_status kiln_kernel_set_create_outputs(kiln_kernel_set *set, uint64_t bytes_max);
 /* Opens each file for the child into `out_fd` [kiln_child_file_count], which the caller closes. */
 KILN_MUST_USE kiln_status kiln_kernel_set_open_files(const kiln_kernel_set *set, int *out_fd);
 
-/* Compares what a child left with the reference at `path` (unless the executor's outputs are made
- * up) and fills `*result` and its rivals. `shared`: policy, race_ns, elapsed_ns and peak_flops of
- * all. NOT_FOUND, INVALID_ARGUMENT: the reference. Any thread. */
+/* Compares the child's outputs with the reference at `reference_path` and fills `*result` and its
+ * rivals. `shared`: evidence common to all kernels. NOT_FOUND, INVALID_ARGUMENT: of the reference.
+ * Any thread. */
 KILN_MUST_USE kiln_status kiln_kernel_set_judge(const kiln_kernel_set *set,
                                                 const char *reference_path,
                                                 const kiln_evidence *shared, kiln_arena *arena,
                                                 kiln_msg_trial_result *result);
-/* How fast the board was while they were sampled, by the child's word: the slowest of them stands
- * for all; `*out_again`: samples that were taken again. Zeros: nobody says, or nothing that can be.
- */
+/* The drift reported by the child, the worst of all kernels; zeros: none, or implausible.
+ * `*out_again`: number of repeated samples. */
 kiln_drift_ratio kiln_kernel_set_drift(const kiln_kernel_set *set, uint32_t *out_again);
-/* Puts what a module left into that store, by a handle of its own: any thread. Errors of
+/* Puts a module's outputs into that store, through a handle of its own. Any thread. Errors of
  * kiln_blob_store_put. */
 KILN_MUST_USE kiln_status kiln_kernel_set_keep(const kiln_kernel_set *set,
                                                const kiln_blob_store_options *blobs,

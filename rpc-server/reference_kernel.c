@@ -12,14 +12,14 @@
 #include <cpuid.h>
 #endif
 
-#define PAGE_BYTES 4096u /* at least that on every machine */
+#define PAGE_BYTES 4096u /* no machine has smaller ones */
 
 /* ---- Dropping memory from the caches ---- */
 
 #if defined(__x86_64__)
 #define CLFLUSHOPT_BIT (1u << 23) /* CPUID leaf 7, EBX */
 
-/* CLFLUSH is on every x86-64, but each waits for the one before: 64 KiB would take 30 us. */
+/* CLFLUSH exists on every x86-64, but each waits for the previous one: 64 KiB would take 30 us. */
 static size_t find_line_bytes(void) {
     unsigned eax, ebx, ecx, edx;
     if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) || !(ebx & CLFLUSHOPT_BIT)) return 0;
@@ -65,8 +65,8 @@ void kiln_reference_kernel_init(kiln_reference_kernel *reference, void *data) {
         reference->data[i / sizeof *reference->data] = i;
 }
 
-/* Six chains of three operations each, none of which waits for another chain; shifts that differ
- * keep compilers from making vectors of them. */
+/* Six independent chains of three operations; different shifts keep compilers from vectorising
+ * them. */
 static uint64_t compute(uint64_t start, uint32_t rounds) {
     uint64_t a = start + 1, b = start + 2, c = start + 3, d = start + 4, e = start + 5,
              f = start + 6;
@@ -81,7 +81,7 @@ static uint64_t compute(uint64_t start, uint32_t rounds) {
     return a ^ b ^ c ^ d ^ e ^ f;
 }
 
-/* Four sums: no addition waits for the one before. */
+/* Four sums, so that no addition waits for the previous one. */
 static uint64_t read_piece(const uint64_t *data) {
     uint64_t sum[4] = {0};
     for (size_t i = 0; i < KILN_REFERENCE_KERNEL_PIECE_BYTES / sizeof *data; i += 4)
@@ -89,7 +89,7 @@ static uint64_t read_piece(const uint64_t *data) {
     return sum[0] ^ sum[1] ^ sum[2] ^ sum[3];
 }
 
-/* Finds the piece's pages: what kernels leave of the address translation is no matter of memory. */
+/* Touches the piece's pages, so that address translations, which kernels evict, are not timed. */
 static uint64_t touch_pages(const uint64_t *data) {
     uint64_t sum = 0;
     for (size_t i = 0; i < KILN_REFERENCE_KERNEL_PIECE_BYTES; i += PAGE_BYTES)
@@ -115,7 +115,7 @@ static double second_least(const double *ns, uint32_t count) {
 
 static double time_arithmetic(kiln_reference_kernel *reference) {
     double short_ns[KILN_REFERENCE_KERNEL_SHORTS];
-    /* One nanosecond more than the clock's: it ends, and is above 0, whatever the clock's steps. */
+    /* Adds a nanosecond, so that the loop ends even if the clock steps coarsely. */
     for (uint64_t spent_ns = 0; spent_ns < KILN_REFERENCE_KERNEL_SETTLE_NS;)
         spent_ns += time_compute(&reference->settled) + 1;
     for (uint32_t i = 0; i < KILN_REFERENCE_KERNEL_SHORTS; i++)
@@ -174,10 +174,10 @@ kiln_status kiln_reference_kernel_watch(uint32_t core, uint32_t count,
     kiln_status st = kiln_pages_create(KILN_REFERENCE_KERNEL_BYTES, KILN_GUARD_NONE, &data);
     if (!st && (sched_getaffinity(0, sizeof before, &before) != 0 ||
                 sched_setaffinity(0, sizeof wanted, &wanted) != 0))
-        st = KILN_ERROR(RESOURCE_EXHAUSTED, "core %u is not to be had for measuring", core);
+        st = KILN_ERROR(RESOURCE_EXHAUSTED, "cannot pin to core %u for measuring", core);
     if (!st) {
         watch(data.data, count, out_round);
-        (void)sched_setaffinity(0, sizeof before, &before); /* it held a moment ago */
+        (void)sched_setaffinity(0, sizeof before, &before); /* these cores were allowed before */
     }
     kiln_pages_destroy(&data);
     return st;

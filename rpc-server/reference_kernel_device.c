@@ -9,33 +9,33 @@
 #include "deploy/runtime/kernel.h"
 #include "rpc-server/timing.h"
 
-#define GROUP 256u          /* threads, as the texts say */
-#define GROUPS_OF_A_UNIT 4u /* 1,024 threads hide what an operation waits for */
-#define WORDS_AT_ONCE 4u    /* that a thread of the memory part reads */
+#define GROUP 256u          /* threads, as in the texts */
+#define GROUPS_OF_A_UNIT 4u /* 1,024 threads hide the latency of operations */
+#define WORDS_AT_ONCE 4u    /* read by a thread of the memory part */
 #define CHUNK_BYTES ((size_t)1 << 20)
 #define SEED UINT64_C(29)
-/* Of a sample while the clock rises: not much beside an event. */
+/* Time of a sample while the clock rises. */
 #define WARM_SAMPLE_NS UINT64_C(1000000)
 
-/* Events: not those of programs under measurement (rpc-server/ex_device.c). */
+/* Events, other than those of measured programs (rpc-server/ex_device.c). */
 #define BEGIN 8u
 #define DONE 9u
 
-typedef enum pace_part { PART_ARITHMETIC, PART_MEMORY, PART_PEAK } pace_part;
+typedef enum reference_part { PART_ARITHMETIC, PART_MEMORY, PART_PEAK } reference_part;
 
-/* A row of pace_texts.def. */
-typedef struct pace_text {
+/* A row of reference_kernel_texts.def. */
+typedef struct reference_text {
     kiln_payload_kind payload;
-    pace_part part;
+    reference_part part;
     kiln_dtype dtype;
     const char *entry;
     double thread_flops;
     const char *head;
     uint32_t repeats;
     const char *body, *tail;
-} pace_text;
+} reference_text;
 
-static const pace_text text_table[] = {
+static const reference_text text_table[] = {
 #define X(PAYLOAD, part, DTYPE, entry, thread_flops, head, repeats, body, tail) \
     {KILN_PAYLOAD_##PAYLOAD,                                                    \
      PART_##part,                                                               \
@@ -57,7 +57,7 @@ struct kiln_device_reference {
     kiln_device_memory x, y;
     uint32_t threads;
     size_t x_bytes, y_bytes;
-    /* [of the same row]; NULL: of another payload. */
+    /* [row]; NULL: a row for another payload. */
     kiln_kernel *kernel[TEXT_COUNT];
     kiln_call *call[TEXT_COUNT];
 };
@@ -73,7 +73,7 @@ static kiln_manifest_arg arg_of(const char *name, kiln_role role, size_t bytes) 
                                .read_by_run = true};
 }
 
-static void encode(const kiln_device_reference *reference, const pace_text *text,
+static void encode(const kiln_device_reference *reference, const reference_text *text,
                    kiln_strbuf *out_bytes) {
     static const uint32_t all[] = {0, 1};
     kiln_manifest_arg arg[] = {arg_of("x", KILN_ROLE_INPUT, reference->x_bytes),
@@ -87,8 +87,8 @@ static void encode(const kiln_device_reference *reference, const pace_text *text
     kiln_artefact artefact = {
         .manifest = {.abi_version = KILN_KERNEL_ABI_VERSION,
                      .payload_kind = text->payload,
-                     .codegen_version = KILN_STR("pace"),
-                     .task_key = KILN_STR("pace"),
+                     .codegen_version = KILN_STR("reference"),
+                     .task_key = KILN_STR("reference"),
                      .algorithm = KILN_STR("direct"),
                      .threads_max = 1,
                      .flops = text->thread_flops * reference->threads,
@@ -128,7 +128,7 @@ static kiln_status load_text(kiln_device_reference *reference, uint32_t index) {
     return kiln_status_note(st, "the reference kernel %s", text_table[index].entry);
 }
 
-/* No zeros: some memories and multipliers take less for them. */
+/* Not zeros, for which some memories and multipliers are faster. */
 static kiln_status fill(const kiln_device_reference *reference) {
     const uint32_t passes =
         (uint32_t)(reference->x_bytes / sizeof(uint32_t) / WORDS_AT_ONCE) / reference->threads;
@@ -147,8 +147,9 @@ static kiln_status fill(const kiln_device_reference *reference) {
                   : NULL;
 }
 
-/* As many threads as keep each unit busy, and memory of which each reads as much as the others. */
-static void measure_out(kiln_device_reference *reference) {
+/* Chooses enough threads to keep each unit busy, and memory of which each thread reads the same
+ * amount. */
+static void choose_sizes(kiln_device_reference *reference) {
     const kiln_target *target = kiln_device_target(reference->device);
     const uint64_t cache = target->gpu ? target->gpu->l2_bytes : 0;
     const uint64_t wanted = cache ? KILN_MIN(2 * cache, KILN_REFERENCE_KERNEL_DEVICE_BYTES_MAX)
@@ -169,7 +170,7 @@ kiln_status kiln_device_reference_create(kiln_device *device,
                           kiln_device_row_in(device)->name);
     kiln_device_reference *reference = kiln_alloc(sizeof *reference);
     reference->device = device;
-    measure_out(reference);
+    choose_sizes(reference);
     kiln_status st =
         kiln_device_allocate(device, reference->x_bytes, KILN_GUARD_NONE, &reference->x);
     if (!st) st = kiln_device_allocate(device, reference->y_bytes, KILN_GUARD_NONE, &reference->y);
@@ -196,7 +197,7 @@ void kiln_device_reference_destroy(kiln_device_reference *reference) {
 
 /* ---- Readings ---- */
 
-/* The time of `runs` runs of a row; 0: the device failed, or has none. */
+/* The time of `runs` runs of a row; 0: the device failed, or has no such kernel. */
 static uint64_t time_text(const kiln_device_reference *reference, uint32_t index, uint32_t runs) {
     if (!reference->call[index]) return 0;
     int32_t status = kiln_device_record(reference->device, BEGIN);
@@ -208,13 +209,13 @@ static uint64_t time_text(const kiln_device_reference *reference, uint32_t index
 }
 
 /* The only row of a part for this device. */
-static uint32_t row_of(const kiln_device_reference *reference, pace_part part) {
+static uint32_t row_of(const kiln_device_reference *reference, reference_part part) {
     uint32_t index = 0;
     while (!reference->call[index] || text_table[index].part != part) index++;
     return index;
 }
 
-static double time_part(const kiln_device_reference *reference, pace_part part) {
+static double time_part(const kiln_device_reference *reference, reference_part part) {
     return (double)time_text(reference, row_of(reference, part), 1);
 }
 
@@ -236,7 +237,7 @@ static void warm_up(kiln_device_reference *reference) {
                               &KILN_TIMING_WARM_DEVICE);
 }
 
-/* What a row's operations reach; 0: it counts none, or failed. */
+/* Operations per second of a row; 0: it counts none, or failed. */
 static double flops_of(const kiln_device_reference *reference, uint32_t index) {
     const uint64_t ns = time_text(reference, index, 1);
     return ns ? text_table[index].thread_flops * reference->threads / (double)ns * 1e9 : 0;

@@ -11,18 +11,18 @@ struct kiln_sandboxed_module {
     kiln_run_times times;
 };
 
-/* Whether both ends mean the same module and the same inputs. */
+/* Checks that the order fits the module and its inputs. */
 static kiln_status check_sizes(const kiln_child_order *order, const kiln_parcel *parcel) {
     if (parcel->input_bytes == order->module.input_bytes &&
         parcel->output_bytes == order->kernel[0].output_bytes)
         return NULL;
-    return KILN_ERROR(
-        INVALID_ARGUMENT,
-        "the module takes %llu bytes of inputs and leaves %llu, but %llu came and %llu "
-        "were announced",
-        (unsigned long long)parcel->input_bytes, (unsigned long long)parcel->output_bytes,
-        (unsigned long long)order->module.input_bytes,
-        (unsigned long long)order->kernel[0].output_bytes);
+    return KILN_ERROR(INVALID_ARGUMENT,
+                      "the module takes %llu bytes of inputs and writes %llu of outputs, but %llu "
+                      "were sent and %llu announced",
+                      (unsigned long long)parcel->input_bytes,
+                      (unsigned long long)parcel->output_bytes,
+                      (unsigned long long)order->module.input_bytes,
+                      (unsigned long long)order->kernel[0].output_bytes);
 }
 
 static kiln_status set_size(const kiln_child_order *order, kiln_module *module) {
@@ -59,7 +59,7 @@ kiln_status kiln_sandboxed_module_load(const kiln_child_order *order,
     return NULL;
 }
 
-/* The process ends soon, and what a failure says is said in one word. */
+/* The parent gets only a code, so the text is freed here. */
 static bool is_ok(kiln_status st) {
     kiln_status_free(st);
     return !st;

@@ -15,7 +15,7 @@ uint64_t kiln_timing_overhead_ns(void) {
     return KILN_MAX(least, 1);
 }
 
-/* A clock that is read from the processor's steps at every look; one that ticks does so every few
+/* A clock read from the processor changes at every look; one that ticks changes every few
  * milliseconds. */
 #define CLOCK_LOOKS 1000u
 #define CLOCK_STEPS 20u
@@ -31,7 +31,7 @@ bool kiln_timing_knows_absence(void) {
     return steps == CLOCK_STEPS;
 }
 
-/* Runs that make a sample long enough, from the time of one. */
+/* Number of runs that make a sample long enough. */
 static uint32_t runs_for(const kiln_timing_source *source, const kiln_msg_policy *policy,
                          double run_ns) {
     double wanted =
@@ -42,8 +42,8 @@ static uint32_t runs_for(const kiln_timing_source *source, const kiln_msg_policy
 
 uint32_t kiln_timing_warm_up(const kiln_timing_source *source, const kiln_msg_policy *policy,
                              uint64_t first_ns, const kiln_timing_warmth *warmth) {
-    /* The first run was cold: aim at a quarter of a sample, and trust no time that is mostly the
-     * timer. */
+    /* The first run was cold, so aim at a quarter of a sample, which is long enough for the timer.
+     */
     double before = (double)first_ns;
     uint32_t runs = KILN_MAX(runs_for(source, policy, before) / 4, 1);
     uint64_t spent = first_ns;
@@ -70,7 +70,7 @@ double kiln_timing_interval(const uint64_t *sample_ns, uint32_t count) {
     return stats.median > 0 ? (stats.high - stats.low) / 2 / stats.median : 1;
 }
 
-/* Whether the samples are enough, and why. */
+/* Why the samples are enough; NONE: they are not. */
 static kiln_stop stop_reason(const kiln_msg_policy *policy, const kiln_timing *timing,
                              uint64_t spent_ns) {
     uint32_t most = KILN_MIN(policy->samples_max, KILN_TIMING_SAMPLES_MAX);
@@ -89,23 +89,23 @@ bool kiln_timing_is_raced(const kiln_timing *timing, double race_ns) {
     return (double)least > race_ns * timing->runs;
 }
 
-/* Samples under way: of all kernels in turns. */
+/* State of kiln_timing_sample. */
 typedef struct sampling {
     const kiln_timing_reference *reference;
-    kiln_reference_kernel_times before;      /* the reading that ended the last try */
-    uint64_t spent_ns, patience_ns;          /* on samples that stay; left for those that do not */
-    uint32_t disturbed_count, disturbed_max; /* tries in a row; how many end patience */
+    kiln_reference_kernel_times before;      /* reading after the last try */
+    uint64_t spent_ns, patience_ns;          /* on samples that count; left for repeating */
+    uint32_t disturbed_count, disturbed_max; /* tries in a row; limit of these */
 } sampling;
 
 typedef struct try {
     uint64_t elapsed_ns;
-    kiln_drift_ratio drift; /* of the readings before and after, in the middle */
-    double slowed;          /* grows with what was seen to slow it */
+    kiln_drift_ratio drift; /* mean of the readings before and after */
+    double slowed;          /* orders tries by how much they were slowed */
     bool disturbed;
 }
 try;
 
-/* A slow reading is taken again at once: a neighbour is still there, a clock that the kernel had
+/* Repeats a slow reading at once: a neighbour is still there, but a clock that the kernel had
  * lowered has risen. */
 static kiln_reference_kernel_times read_reference(const kiln_timing_reference *reference) {
     if (!reference->take) return (kiln_reference_kernel_times){0};
@@ -115,13 +115,13 @@ static kiln_reference_kernel_times read_reference(const kiln_timing_reference *r
                                                         : first;
 }
 
-/* Below 1. */
+/* Share of the time off the core, below 1. */
 static double away_share(const kiln_timing_spent *spent) {
     return (double)spent->away_ns / (double)(KILN_MAX(spent->elapsed_ns, spent->away_ns) + 1);
 }
 
-/* Who comes to the core stays for some milliseconds: either reading shows it. The memory part
- * varies by itself, so there the middle of both decides. */
+/* Takes one try of a sample. Other work on the core lasts some milliseconds, so the worse reading
+ * decides. The memory part varies by itself, so there the mean decides. */
 static try take_try(sampling *s, const kiln_timing_turn *turn) {
     const kiln_timing_spent spent = turn->source.run(turn->source.context, turn->runs);
     try one = {.elapsed_ns = spent.elapsed_ns};
@@ -134,7 +134,7 @@ static try take_try(sampling *s, const kiln_timing_turn *turn) {
     one.drift = kiln_drift_ratio_of(&middle, &s->reference->norm);
     const double there = 1 - away_share(&spent);
     one.slowed = (1 + one.drift.arithmetic) / there;
-    one.drift.arithmetic /= there; /* its absence slowed all that was to be done */
+    one.drift.arithmetic /= there; /* the time off the core is no time of the kernel */
     one.disturbed = kiln_drift_is_slow(&worst, &s->reference->norm) || there < 1 - KILN_TIMING_AWAY;
     s->before = after;
     s->disturbed_count = one.disturbed ? s->disturbed_count + 1 : 0;
@@ -164,8 +164,8 @@ static void take_sample(sampling *s, kiln_timing_turn *turn) {
     turn->disturbed[index] = best.disturbed;
 }
 
-/* One sample of each. In turns, each kernel finds the caches full of what the one before it used,
- * and runs once untimed, so that its sample is as warm as those of a kernel alone. */
+/* Takes one sample of each kernel. After another kernel the caches are full of its data, so each
+ * runs once untimed to make its sample as warm as those of a single kernel. */
 static void take_round(sampling *s, kiln_timing_turn *turn, uint32_t count, bool backwards) {
     for (uint32_t i = 0; i < count; i++) {
         kiln_timing_turn *one = &turn[backwards ? count - 1 - i : i];
@@ -187,7 +187,7 @@ static uint32_t count_quiet(const kiln_timing_turn *turn, uint32_t count) {
     return quiet;
 }
 
-/* Rounds stay whole: the n-th samples of all belong together. */
+/* Drops disturbed rounds of all kernels, because the n-th samples belong together. */
 static void drop_disturbed(kiln_timing_turn *turn, uint32_t count) {
     uint32_t kept = 0;
     for (uint32_t round = 0; round < turn->timing->sample_count; round++) {
@@ -205,7 +205,7 @@ static void drop_disturbed(kiln_timing_turn *turn, uint32_t count) {
     }
 }
 
-/* Whether all have enough; then each has its reason. */
+/* Whether all kernels have enough samples; sets the reason of each. */
 static bool have_enough(const kiln_timing_turn *turn, uint32_t count, const kiln_msg_policy *policy,
                         const sampling *s) {
     const bool out_of_patience =
@@ -226,7 +226,7 @@ static void summarise_drift(kiln_timing_turn *turn) {
     timing->drift.memory = kiln_stats_median(turn->memory, timing->sample_count);
 }
 
-/* What disturbs the board slows no kernel by more than it slows the reference kernel. */
+/* Allows for drift: a disturbance slows no kernel by more than the reference kernel. */
 static bool has_lost(kiln_timing_turn *turn, double race_ns) {
     if (turn->timing->sample_count < KILN_TIMING_RACE_SAMPLES) return false;
     summarise_drift(turn);

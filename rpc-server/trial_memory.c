@@ -4,7 +4,7 @@
 #include "base/reference.h"
 #include "base/vec.h"
 
-/* An input and what it was made of. */
+/* An input, and what it was made from. */
 typedef struct input {
     char *data; /* [bytes] */
     size_t bytes;
@@ -19,7 +19,7 @@ typedef struct input {
 struct kiln_trial_memory {
     kiln_device *device;
     bool keeps_inputs;
-    KILN_VEC(kiln_device_memory) block; /* that nobody has */
+    KILN_VEC(kiln_device_memory) block; /* free ones */
     input input[KILN_MANIFEST_ARGS_MAX];
 };
 
@@ -50,7 +50,7 @@ kiln_status kiln_trial_memory_take(kiln_trial_memory *memory, size_t bytes,
     }
     kiln_status st = kiln_device_allocate(memory->device, bytes, KILN_GUARD_NONE, out_block);
     if (!st || memory->block.count == 0) return st;
-    kiln_status_free(st); /* there may be room without what is left of earlier trials */
+    kiln_status_free(st); /* freeing kept blocks may make room */
     kiln_trial_memory_trim(memory);
     return kiln_device_allocate(memory->device, bytes, KILN_GUARD_NONE, out_block);
 }

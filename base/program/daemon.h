@@ -1,4 +1,4 @@
-/* What the daemons' mains have in common: options, --help, the log, the exit code. */
+/* The common main of daemons: options, --help, the log, the exit code. */
 #ifndef KILN_BASE_PROGRAM_DAEMON_H
 #define KILN_BASE_PROGRAM_DAEMON_H
 
@@ -6,9 +6,9 @@
 
 typedef struct kiln_daemon {
     kiln_executable program;
-    kiln_opt_table table; /* its own options; those of every daemon are added */
-    kiln_status (*run)(const void *options, kiln_arena *process); /* to its orderly end */
-    const void *options; /* what the table's options fill */
+    kiln_opt_table table; /* its own options; common ones are added */
+    kiln_status (*run)(const void *options, kiln_arena *process); /* runs until it ends in order */
+    const void *options; /* struct filled by the table's options */
 } kiln_daemon;
 
 /* Parses, prints --help or runs. Errors go to standard error, once, with the program's name.

@@ -139,7 +139,7 @@ def test_the_doctor_leaves_a_serving_board_alone(world):
     _, address = world.tracker()
     board = world.board(address)
     said = world.run("--doctor", "--tracker", address, name="kiln-rpc-server", ok=False).stdout
-    assert "a server runs here already" in said, said
+    assert "a server already runs here" in said, said
     assert board.poll() is None and board.log.read_text().count("connected to the tracker") == 1
 
 

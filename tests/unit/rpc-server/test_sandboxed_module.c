@@ -149,11 +149,11 @@ static void what_was_not_announced_is_refused(void **state) {
     begin(f);
     visit less = prepare(f, "honest", false);
     less.trial.module.output_bytes -= 64;
-    expect_end(f, &less, KILN_OUTCOME_LINK_ERROR, "were announced");
+    expect_end(f, &less, KILN_OUTCOME_LINK_ERROR, "announced");
     visit more = prepare(f, "honest", false);
     more.trial.trial = KILN_STR("more");
     more.samples[0]++;
-    expect_end(f, &more, KILN_OUTCOME_LINK_ERROR, "were announced");
+    expect_end(f, &more, KILN_OUTCOME_LINK_ERROR, "announced");
     visit damaged = prepare(f, "honest", false);
     damaged.trial.trial = KILN_STR("damaged");
     damaged.trial.artefact = damaged.trial.reference;

@@ -68,7 +68,7 @@ static void a_board_passes_its_self_check_on_each_of_its_machines(void **state) 
     assert_int_equal(device.index, 1);
     expect_contains(device.name.data, "two");
     expect_error(kiln_find_device_named(f.helper, vta, KILN_STR("vta:zcu104"), *state, &device),
-                 NOT_FOUND, "none of them is the machine that is wanted");
+                 NOT_FOUND, "none of them is the wanted machine");
     vta_board_files_say(&files, "write error", *state);
     run_self_check(&f, "vta:pynq", 0, &golden, *state);
     served_expect(&f, KILN_OUTCOME_INFRA, KILN_BLAME_BOARD, "the FPGA's state is 'write error'");

@@ -20,13 +20,13 @@ static fake_cuda *fake;
 static fake_cuda fresh;
 static uint32_t passes, passes_threads; /* of the memory part: what it was told */
 
-static void pace_memory(const uint32_t grid[3], const uint32_t group[3], void **parameter) {
+static void reference_memory(const uint32_t grid[3], const uint32_t group[3], void **parameter) {
     passes = **(const uint32_t *const *)parameter[0];
     passes_threads = grid[0] * group[0];
 }
 
 /* A clock that rises with each launch, to where one takes 10 us. */
-static void pace_f32(const uint32_t grid[3], const uint32_t group[3], void **parameter) {
+static void reference_f32(const uint32_t grid[3], const uint32_t group[3], void **parameter) {
     (void)grid, (void)group, (void)parameter;
     if (fake->launch_us > 10) fake->launch_us--;
 }
@@ -38,8 +38,8 @@ static bool is_about(double value, double expected) {
 
 static int set_driver(void **state) {
     *fake = fresh;
-    fake->kernel[0].entry = "pace_memory", fake->kernel[0].run = pace_memory;
-    fake->kernel[1].entry = "pace_f32", fake->kernel[1].run = pace_f32;
+    fake->kernel[0].entry = "reference_memory", fake->kernel[0].run = reference_memory;
+    fake->kernel[1].entry = "reference_f32", fake->kernel[1].run = reference_f32;
     return arena_set_up(state);
 }
 
@@ -101,7 +101,7 @@ static void a_device_that_fails_has_no_reading(void **state) {
     kiln_device_reference *reference = NULL;
     fake->fail_symbol = "cuModuleLoadDataEx", fake->fail_at = 2, fake->fail_code = 218;
     expect_error(kiln_device_reference_create(device, &reference), INVALID_ARGUMENT,
-                 "the reference kernel pace_");
+                 "the reference kernel reference_");
     assert_int_equal(fake->allocations + fake->modules, 0);
     expect_ok(kiln_device_reference_create(device, &reference));
     fake->fail_symbol = "cuLaunchKernel", fake->fail_at = 1, fake->fail_code = 700;
@@ -133,7 +133,7 @@ static void the_executor_goes_without_where_there_is_none(void **state) {
 }
 
 /* PoCL has neither a clock nor rates of its own, so what its child measures is all there is. */
-static void trials_of_a_device_go_by_its_own_pace(void **state) {
+static void trials_of_a_device_use_its_own_reference_kernel(void **state) {
     static served f;
     static kiln_target as_gpu;
     kiln_found_device device;
@@ -176,7 +176,7 @@ int main(int argc, char **argv) {
         TEST(peaks_are_those_of_each_operand_type),
         TEST(a_device_that_fails_has_no_reading),
         TEST(the_executor_goes_without_where_there_is_none),
-        TEST(trials_of_a_device_go_by_its_own_pace),
+        TEST(trials_of_a_device_use_its_own_reference_kernel),
     };
-    return cmocka_run_group_tests_name("rpc-server/gpu_pace", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("rpc-server/gpu_reference", tests, NULL, NULL);
 }

@@ -22,8 +22,8 @@
 #include "rpc-server/board_connection.h"
 #include "rpc-server/log_tail.h"
 #include "rpc-server/power.h"
-#include "rpc-server/runs.h"
 #include "rpc-server/server.h"
+#include "rpc-server/trial_runner.h"
 
 /* Longest wait for running trials after SIGTERM. */
 #define DRAIN_NS (UINT64_C(10) * KILN_NS_PER_S)
@@ -45,7 +45,7 @@ struct kiln_server_shell {
 
     kiln_blob_store *store;
     kiln_board_connection *connection; /* NULL: a batch replaces the tracker */
-    kiln_runs *runs;
+    kiln_trial_runner *runner;
     kiln_board_builder *builder; /* NULL: this server has no compiler */
     kiln_power *power;
     int helper_pidfd;
@@ -158,7 +158,7 @@ static void on_reading(void *context) {
     kiln_arena scratch;
     kiln_arena_init(&scratch, 4096);
     kiln_msg_env env = kiln_board_read_env(shell->slots.slot[0].core[0], &scratch);
-    kiln_runs_put_reading(shell->runs, 0, &env);
+    kiln_trial_runner_put_reading(shell->runner, 0, &env);
     post(shell, &(kiln_server_event){.kind = KILN_SERVER_READING, .env = &env});
     kiln_arena_deinit(&scratch);
     kiln_timer_start(shell->reading, KILN_SERVER_READING_NS);
@@ -234,10 +234,10 @@ static void carry_out(kiln_server_shell *shell, const kiln_server_action *action
     case KILN_SERVER_SEND:
     case KILN_SERVER_FETCH: carry_out_there(shell, action); break;
     case KILN_SERVER_BUILD: build(shell, action); break;
-    case KILN_SERVER_START: kiln_runs_start(shell->runs, action); break;
-    case KILN_SERVER_TIME: kiln_runs_time(shell->runs, action); break;
-    case KILN_SERVER_KILL: kiln_runs_kill(shell->runs, action); break;
-    case KILN_SERVER_CHECK: kiln_runs_check(shell->runs, action); break;
+    case KILN_SERVER_START: kiln_trial_runner_start(shell->runner, action); break;
+    case KILN_SERVER_TIME: kiln_trial_runner_time(shell->runner, action); break;
+    case KILN_SERVER_KILL: kiln_trial_runner_kill(shell->runner, action); break;
+    case KILN_SERVER_CHECK: kiln_trial_runner_check(shell->runner, action); break;
     case KILN_SERVER_POWER_CYCLE: kiln_power_cycle(shell->power, action->text); break;
     }
 }
@@ -401,7 +401,7 @@ static void add_fact(kiln_arena *arena, const char *name, const kiln_part_norm *
 
 /* Adds the usual times of the reference kernel on the first slot's core to the board's facts. */
 static void describe_reference(kiln_server_shell *shell) {
-    const kiln_reference_kernel_norm *norm = kiln_runs_norm(shell->runs, 0);
+    const kiln_reference_kernel_norm *norm = kiln_trial_runner_norm(shell->runner, 0);
     kiln_msg_board_up *board = &shell->board;
     if (shell->options.board.device_count) return; /* times on devices are not compared with it */
     kiln_msg_label *fact = KILN_ARENA_ARRAY(&shell->arena, kiln_msg_label, KILN_MESSAGES_FACTS);
@@ -422,8 +422,8 @@ static kiln_str fence_names(kiln_server_shell *shell, uint32_t fences) {
 }
 
 static kiln_status describe_fences(kiln_server_shell *shell) {
-    const uint32_t fences =
-        kiln_runs_fences(shell->runs) | (shell->options.is_split ? 1U << KILN_FENCE_SPLIT : 0);
+    const uint32_t fences = kiln_trial_runner_fences(shell->runner) |
+                            (shell->options.is_split ? 1U << KILN_FENCE_SPLIT : 0);
     const uint32_t lacking = shell->options.required & ~fences;
     shell->board.fences = fence_names(shell, fences);
     shell->board.missing = fence_names(shell, KILN_FENCES_ALL & ~fences);
@@ -441,18 +441,18 @@ static kiln_status describe_fences(kiln_server_shell *shell) {
 static kiln_status open_parts(kiln_server_shell *shell) {
     const kiln_server_shell_options *own = &shell->options;
     if (!own->board.emulator) shell->options.board.peak_flops = kiln_peak_flops();
-    const kiln_runs_options runs = {.loop = shell->loop,
-                                    .helper = own->helper,
-                                    .emulator = own->board.emulator,
-                                    .state_folder = own->state_folder,
-                                    .executor = own->board.executor,
-                                    .slots = &shell->slots,
-                                    .peak_flops = own->board.peak_flops,
-                                    .store = shell->store,
-                                    .post = on_run,
-                                    .context = shell};
+    const kiln_trial_runner_options runner = {.loop = shell->loop,
+                                              .helper = own->helper,
+                                              .emulator = own->board.emulator,
+                                              .state_folder = own->state_folder,
+                                              .executor = own->board.executor,
+                                              .slots = &shell->slots,
+                                              .peak_flops = own->board.peak_flops,
+                                              .store = shell->store,
+                                              .post = on_run,
+                                              .context = shell};
     kiln_status st = share_cores(shell);
-    if (!st) st = kiln_runs_create(&runs, &shell->runs);
+    if (!st) st = kiln_trial_runner_create(&runner, &shell->runner);
     if (st) return st;
     if (!own->batch) open_connection(shell);
     describe_reference(shell);
@@ -498,12 +498,12 @@ kiln_status kiln_server_shell_create(const kiln_server_shell_options *options,
     shell->power = kiln_power_create(shell->loop, shell->options.helper, KILN_POWER_LIMIT_NS);
     shell->helper_watch = kiln_watch_create(shell->loop, shell->helper_pidfd, KILN_WATCH_READ,
                                             on_helper_ended, shell);
-    shell->server =
-        kiln_server_create(&(kiln_server_options){.board = &shell->board,
-                                                  .disturbs = shell->slots.disturbs,
-                                                  .seed = seed,
-                                                  .check_ns = kiln_runs_check_ns(shell->runs)},
-                           kiln_loop_now_ns(shell->loop));
+    shell->server = kiln_server_create(
+        &(kiln_server_options){.board = &shell->board,
+                               .disturbs = shell->slots.disturbs,
+                               .seed = seed,
+                               .check_ns = kiln_trial_runner_check_ns(shell->runner)},
+        kiln_loop_now_ns(shell->loop));
     on_tick(shell);
     kiln_timer_start(shell->reading, KILN_SERVER_READING_NS);
     *out_shell = shell;
@@ -522,7 +522,7 @@ void kiln_server_shell_destroy(kiln_server_shell *shell) {
     if (!shell) return;
     kiln_log_tap(NULL, NULL);
     if (shell->connection) kiln_board_connection_hang_up(shell->connection);
-    kiln_runs_destroy(shell->runs);
+    kiln_trial_runner_destroy(shell->runner);
     kiln_board_builder_destroy(shell->builder);
     kiln_power_destroy(shell->power);
     kiln_watch_destroy(shell->helper_watch);

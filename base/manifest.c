@@ -146,8 +146,7 @@ static const kiln_manifest_launch plain_launch[] = {
      .group = {1, 1, 1}},
 };
 
-/* What the launches of a plain manifest are: the returned array has `out_count`, without arguments.
- */
+/* The launches of a plain manifest, `out_count` of them, without arguments. */
 static const kiln_manifest_launch *plain_launches(const kiln_manifest *m, uint32_t *out_count) {
     *out_count = m->has_prepare ? 2 : 1;
     return m->has_prepare ? plain_launch : plain_launch + 1;
@@ -195,7 +194,7 @@ bool kiln_manifest_is_plain(const kiln_manifest *m) {
            launches_are_plain(m);
 }
 
-/* Spells out what a decoded manifest left out. */
+/* Fills the fields that a decoded plain manifest lacks. */
 static void fill_in_plain(kiln_manifest *m, uint64_t payload_bytes, kiln_arena *arena) {
     if (m->executed_flops == 0) m->executed_flops = m->flops;
     if (m->error_factor == 0) m->error_factor = 1;
@@ -262,7 +261,7 @@ static void write_launch(const kiln_manifest_launch *launch, kiln_strbuf *out) {
     for (uint32_t i = 0; i < launch->arg_count; i++) kiln_mpack_write_u64(out, launch->arg[i]);
 }
 
-/* What the manifest has beyond the plain form. */
+/* Writes the fields beyond the plain form. */
 static void write_beyond(const kiln_manifest *m, kiln_strbuf *out) {
     if (!executes_what_it_needs(m)) {
         kiln_mpack_write_u64(out, KEY_EXECUTED_FLOPS);
@@ -410,8 +409,8 @@ static kiln_status read_range(kiln_mpack_reader *r, kiln_range *out) {
     return st;
 }
 
-/* The layout's text needs the rank, which may come later in the map: it is kept until the map is
- * read. */
+/* Keeps the layout's text until the map is read, because it needs the rank, which may come later.
+ */
 typedef struct arg_reading {
     kiln_manifest_arg arg;
     kiln_str layout;
@@ -654,8 +653,8 @@ static kiln_status check_launch(const kiln_manifest *m, const kiln_manifest_laun
     return KILN_OK;
 }
 
-/* Launches use what is there, those that prepare come first, and has_prepare says whether there are
- * any. */
+/* Checks that launches use existing parts, that preparing ones come first, and that has_prepare is
+ * right. */
 static kiln_status check_launches(const kiln_manifest *m) {
     uint32_t of_phase[KILN_LAUNCH_RUN + 1] = {0};
     for (uint32_t i = 0; i < m->launch_count; i++) {
@@ -683,8 +682,7 @@ static kiln_status check_payloads(const kiln_manifest *m, uint64_t payload_bytes
     return KILN_OK;
 }
 
-/* What single fields cannot tell: order of the roles, who writes packed buffers and temps, and
- * whether the launches fit the rest. */
+/* Checks across fields: order of the roles, writers of packed buffers and temps, and launches. */
 static kiln_status check_manifest(const kiln_manifest *m, uint64_t payload_bytes) {
     if (!(isfinite(m->flops) && m->flops >= 0))
         return KILN_ERROR(DATA_LOSS, "flops is %g", m->flops);

@@ -1,7 +1,6 @@
-/* What an artefact says about itself: everything that a board or a module needs to load, feed, run
- * and check a kernel. Written by compiler-core, read by deploy/runtime, boards and the database.
- * Binary form is msgpack (base/mpack.h); the artefact blob is manifest + payloads, named by its
- * SHA-256.
+/* The manifest of an artefact: all that a board or a module needs to load, feed, run and check a
+ * kernel. Written by compiler-core, read by deploy/runtime, boards and the database. Binary form is
+ * msgpack (base/mpack.h); the artefact blob is manifest + payloads, named by its SHA-256.
  *
  * One run of a kernel is a list of launches, one after the other. Most kernels have the plain form:
  * one payload, the entry kiln_run on one thread of the host that gets every argument, and before
@@ -21,8 +20,8 @@
 #include "base/target.h"
 #include "base/tensor.h"
 
-/* Written in place of KILN_KERNEL_ABI_VERSION where a manifest is not plain, so that readers of
- * before refuse it. */
+/* Replaces KILN_KERNEL_ABI_VERSION in manifests that are not plain, so that older readers refuse
+ * them. */
 #define KILN_MANIFEST_ABI_LAUNCHES 2
 #define KILN_MANIFEST_ARGS_MAX 64
 #define KILN_MANIFEST_LAUNCHES_MAX 512
@@ -57,7 +56,7 @@ typedef enum kiln_payload_kind {
 
 /* "elf" */
 const char *kiln_payload_name(kiln_payload_kind payload);
-/* What artefacts of targets of this kind hold. */
+/* The payload kind of artefacts for targets of this kind. */
 kiln_payload_kind kiln_payload_of(kiln_target_kind kind);
 
 typedef struct kiln_manifest_arg {
@@ -88,8 +87,8 @@ typedef struct kiln_manifest_launch {
     uint32_t payload;  /* the index of the payload */
     uint32_t grid[3];  /* groups along each axis, x first; 1, 1, 1 on a CPU */
     uint32_t group[3]; /* threads of a group along each axis */
-    /* Bytes that it needs beside its arguments, by space; of a space seen by a group or a thread:
-     * for each of them. What CPU code needs is in scratch_bytes below instead. */
+    /* Bytes that it needs in addition to its arguments, per space (per group or thread if the space
+     * belongs to one). CPU code uses scratch_bytes below instead. */
     uint64_t scratch_bytes[KILN_MEMORY_SPACES_END];
     uint32_t arg_count;
     const uint32_t
@@ -106,16 +105,17 @@ typedef struct kiln_manifest {
     bool has_prepare;
     uint32_t threads_max;
     uint64_t scratch_bytes,
-        scratch_worker_bytes; /* of host memory, by whichever launch needs most */
+        scratch_worker_bytes; /* of host memory, for the launch that needs most */
     double flops;             /* 2*MAC + other floating operations of one run, in the direct form */
     uint32_t
         arg_count; /* in kernel_abi.h's order: inputs, constants, outputs, packed, temps, tables */
     kiln_manifest_arg *arg;
 
-    /* Beyond the plain form. Zeros and NULL mean the plain form in a manifest that is to be
-     * encoded; decoding fills in everything. */
+    /* Beyond the plain form. When encoding, zeros and NULL mean the plain form; decoding fills all
+     * fields. */
     double executed_flops; /* operations that one run executes; plain: `flops` */
-    double error_factor; /* outputs may differ by so many times the task's error bound; plain: 1 */
+    double
+        error_factor; /* outputs may differ by this many times the task's error bound; plain: 1 */
     uint32_t payload_count;
     const kiln_manifest_payload *payload; /* [payload_count]; plain: one of payload_kind */
     uint32_t launch_count;
@@ -133,10 +133,9 @@ static inline bool kiln_role_is_owned(kiln_role role) { return role >= KILN_ROLE
 
 /* The bytes of one payload of a decoded artefact. `index` must be below payload_count. */
 kiln_str kiln_artefact_payload(const kiln_artefact *artefact, uint32_t index);
-/* Makes the elements of an input or a constant in logical order, as its fill says: `data` has room
- * for them. */
+/* Fills `data` with the elements of an input or a constant in logical order, as its `fill` says. */
 void kiln_manifest_arg_fill(const kiln_manifest_arg *arg, uint64_t seed, void *data);
-/* Whether the manifest says no more than manifests of the first version could. */
+/* Whether the manifest has the plain form, as all manifests of the first version. */
 bool kiln_manifest_is_plain(const kiln_manifest *manifest);
 
 /* Appends manifest + payloads to `out`; same artefact, same bytes. */
@@ -145,7 +144,7 @@ void kiln_artefact_encode(const kiln_artefact *artefact, kiln_strbuf *out);
  * point into `bytes`; arrays go to `arena`. */
 KILN_MUST_USE kiln_status kiln_artefact_decode(kiln_str bytes, kiln_arena *arena,
                                                kiln_artefact *out_artefact);
-/* For people: one line per field. */
+/* Prints one line per field. */
 void kiln_manifest_print(const kiln_manifest *manifest, kiln_strbuf *out);
 
 #endif

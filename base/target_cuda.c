@@ -1,23 +1,23 @@
-/* Targets of kind cuda, "cuda:sm_90a[,mcpu=h200]": the architecture that code is made for, and the
- * device whose limits and figures it is made by. sm_90 runs on 9.0 and later devices, sm_90a, with
- * what only 9.0 has, on 9.0 alone. */
+/* Targets of kind cuda, "cuda:sm_90a[,mcpu=h200]": the architecture of the code, and the device
+ * whose limits and figures are used. sm_90 runs on devices of 9.0 and later; sm_90a uses features
+ * of 9.0 and runs only there. */
 #include "base/macros.h"
 #include "base/target_kind.h"
 
-/* Capabilities from this one on have an architecture of their own, sm_90a, beside the one that
- * later devices run. */
+/* From this capability on there is also a specific architecture, sm_90a, that later devices do not
+ * run. */
 #define FIRST_SPECIFIC 90
 
 static bool is_specific(const kiln_target *target) { return kiln_str_ends(target->triple, "a"); }
 
-/* The generic row of the architecture, with or without the letter; NULL: there is none. */
+/* The generic row of the architecture, with or without the letter; NULL: none. */
 static const kiln_gpu *find_generic(kiln_str head) {
     const bool specific = kiln_str_ends(head, "a");
     const kiln_gpu *gpu = kiln_gpu_find(kiln_str_slice(head, 0, head.size - specific));
     return gpu && gpu->is_generic && (!specific || gpu->capability >= FIRST_SPECIFIC) ? gpu : NULL;
 }
 
-/* Names of all rows of devices, or of architectures. */
+/* Lists the names of all devices, or of all architectures. */
 static void list_names(bool generic, kiln_strbuf *out) {
     for (uint32_t i = 0; i < kiln_gpu_count(); i++) {
         const kiln_gpu *gpu = kiln_gpu_at(i);

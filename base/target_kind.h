@@ -1,27 +1,25 @@
-/* What base knows about each kind of targets (target_kinds.def): the text of such targets and which
- * of them stand in for each other. Included by the target*.c files of base alone. A new kind: a
- * row, and a kiln_target_form_<name> in target_<name>.c. */
+/* Each kind of targets in base (target_kinds.def): the text of such targets, and which run on
+ * which. Included only by base/target*.c. A new kind: a row, and a kiln_target_form_<name> in
+ * target_<name>.c. */
 #ifndef KILN_BASE_TARGET_KIND_H
 #define KILN_BASE_TARGET_KIND_H
 
 #include "base/target.h"
 
 typedef struct kiln_target_form {
-    /* Names of the parts that may follow the head, for people: "cores= threads= emulated"; "" where
-     * there are none. */
+    /* Names of the parts after the head, for messages: "cores= threads= emulated"; "": none. */
     const char *parts;
-    /* What stands between the colon and the first comma; the caller has checked its characters and
-     * copied it to target->triple. Fills what the kind derives from it. INVALID_ARGUMENT. */
+    /* Parses the text between the colon and the first comma, whose characters the caller has
+     * checked and copied to target->triple. INVALID_ARGUMENT. */
     kiln_status (*parse_head)(kiln_target *target);
-    /* One part, "key=value" or a word alone; those that the kind does not have go to
-     * kiln_target_unknown_part. Strings that the target keeps go to `arena`. NULL where there are
-     * no parts. INVALID_ARGUMENT. */
+    /* Parses a part, "key=value" or a word; calls kiln_target_unknown_part for others. Strings of
+     * the target go to `arena`. NULL: no parts. INVALID_ARGUMENT. */
     kiln_status (*parse_part)(kiln_str part, kiln_arena *arena, kiln_target *target);
-    /* Once all parts are read: what only the whole text shows. NULL: nothing. INVALID_ARGUMENT. */
+    /* Checks the whole text once all parts are read. NULL: nothing to check. INVALID_ARGUMENT. */
     kiln_status (*finish)(kiln_target *target, kiln_arena *arena);
-    /* Appends the parts in canonical order, each with its comma; NULL where there are none. */
+    /* Appends the parts in canonical order, each with its comma. NULL: no parts. */
     void (*print_parts)(const kiln_target *target, kiln_strbuf *out);
-    /* Fills the fields that are not part of the text, once all parts are read. NULL: nothing. */
+    /* Fills the fields that are not in the text, once all parts are read. NULL: none. */
     void (*derive)(kiln_target *target);
     bool is_software; /* kiln_target_is_software */
     /* kiln_target_runs_on for two targets of this kind. */
@@ -38,15 +36,15 @@ KILN_MUST_USE kiln_status kiln_target_parse_count(kiln_str key, kiln_str value, 
 /* The value of "host=NAME": a processor by a name of targets.def or "native". INVALID_ARGUMENT. */
 KILN_MUST_USE kiln_status kiln_target_parse_host(kiln_str value, kiln_arena *arena,
                                                  kiln_target *target);
-/* INVALID_ARGUMENT naming the part and those that the target's kind has. */
+/* Returns INVALID_ARGUMENT, which names the part and those of the target's kind. */
 KILN_MUST_USE kiln_status kiln_target_unknown_part(const kiln_target *target, kiln_str part);
-/* Whether the device has the same head, which names it wholly; else the reason. */
+/* Whether the device has the same head; else appends the reason. */
 bool kiln_target_same_head(const kiln_target *wanted, const kiln_target *device,
                            kiln_strbuf *out_reason);
-/* target_gpu.c. Fills what all GPUs derive from their row; limits are the form's. */
+/* target_gpu.c. Fills what all GPUs derive from their row, except limits. */
 void kiln_target_derive_gpu(kiln_target *target, const kiln_gpu *gpu);
-/* Whether the device has the threads and shared bytes of a group, and the types, that code for
- * `wanted` may use; else the reason with both numbers. */
+/* Whether the device has the group's threads, shared bytes and types that code for `wanted` may
+ * use; else appends the reason with both numbers. */
 bool kiln_target_fits_gpu(const kiln_target *wanted, const kiln_target *device,
                           kiln_strbuf *out_reason);
 

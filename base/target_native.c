@@ -1,4 +1,4 @@
-/* What this machine is, written out as the text of a target. */
+/* Writes this machine's target as text. */
 #include <string.h>
 #include <unistd.h>
 
@@ -16,8 +16,8 @@
 
 #define SIBLINGS_BYTES_MAX 4096
 
-/* Physical cores: processors that are the first of their hardware threads; all that are online when
- * the kernel does not tell. */
+/* Number of physical cores: processors that are the first of their hardware threads; all online
+ * ones if the kernel does not report it. */
 static uint32_t count_cores(kiln_arena *scratch) {
     long online = sysconf(_SC_NPROCESSORS_ONLN);
     uint32_t cores = 0;
@@ -51,7 +51,7 @@ static uint32_t level_called(kiln_str name) {
 #define NATIVE_TRIPLE "x86_64-unknown-linux-gnu"
 
 typedef struct cpuid_bit {
-    kiln_arch arch; /* rows of others are no bits of CPUID */
+    kiln_arch arch; /* rows of other architectures have no CPUID bits */
     const char *name;
     unsigned level, leaf, subleaf, reg, bit, xcr0;
 } cpuid_bit;
@@ -70,9 +70,9 @@ static uint64_t enabled_state(void) {
     return (uint64_t)high << 32 | eax;
 }
 
-/* Tiles of AMX are 8 KiB of state, which the system saves for processes that ask for it: once for
- * all of their threads and children, until another program is executed (Linux,
- * Documentation/arch/x86/xstate.rst). A process that was refused has no such instructions. */
+/* AMX tiles are 8 KiB of state, which the system saves for processes that request it: once for all
+ * of their threads and children, until another program is executed (Linux,
+ * Documentation/arch/x86/xstate.rst). Without it the instructions fault. */
 #define TILE_DATA 18 /* bit of XCR0 */
 static bool may_use_tiles(void) {
     enum { ARCH_REQ_XCOMP_PERM = 0x1023 };
@@ -91,7 +91,7 @@ static bool machine_has(const cpuid_bit *feature, uint64_t state) {
            (!(feature->xcr0 >> TILE_DATA & 1) || may_use_tiles());
 }
 
-/* Whether one of the rows that want the state of tiles is of the processor. */
+/* Whether the processor has a feature that needs the state of tiles. */
 static bool processor_has_tiles(void) {
     bool has = false;
     for (size_t i = 0; i < KILN_ARRAY_COUNT(cpuid_table); i++)
@@ -104,7 +104,7 @@ const char *kiln_target_native_tiles(void) {
     return kiln_target_tiles_missing(has, enabled_state() >> TILE_DATA & 1, has && may_use_tiles());
 }
 
-/* Its level, and what it has beyond that. */
+/* The machine's level, and its further features. */
 static void spell_machine(kiln_strbuf *out) {
     uint64_t state = enabled_state();
     unsigned level = KILN_ARRAY_COUNT(level_name) - 1;
@@ -143,7 +143,7 @@ static const struct {
 #undef X
 };
 
-/* The architecture's usual processor, and what this one has. */
+/* The architecture's default processor, and this one's features. */
 static void spell_machine(kiln_strbuf *out) {
     kiln_strbuf_text(out, ",features=");
     for (size_t i = 0; i < KILN_ARRAY_COUNT(hwcap_table); i++)

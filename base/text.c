@@ -34,7 +34,7 @@ size_t kiln_text_character(kiln_str text, uint32_t *out_character) {
     return 0;
 }
 
-/* Unicode's general categories Cc, Cf, Zl and Zp, and letters that show nothing. */
+/* Unicode's general categories Cc, Cf, Zl and Zp, and invisible letters. */
 static bool is_hidden(uint32_t character) {
     static const struct {
         uint32_t first, last;
@@ -70,7 +70,7 @@ static size_t write_escape(uint32_t character, char *out) {
     return size + 1;
 }
 
-/* Whether the form keeps this character, after which comes `rest`, although it shows nothing. */
+/* Whether the form keeps this invisible character, which is followed by `rest`. */
 static bool is_layout(char c, kiln_str rest, kiln_text_form form) {
     switch (form) {
     case KILN_TEXT_LINE: return false;
@@ -106,7 +106,7 @@ bool kiln_text_is_printable(kiln_str text, kiln_text_form form) {
     return true;
 }
 
-/* How much was written, and what of it is kept when not all fits. */
+/* Bytes written, and how many of them stay if not all fit. */
 typedef struct cutter {
     size_t size, kept;
 } cutter;

@@ -11,7 +11,7 @@
 #include "base/text.h"
 
 #define PIECE_BYTES ((size_t)16 << 10) /* written at once */
-#define PIECE_NS (KILN_NS_PER_S / 4)   /* nothing waits longer, as long as events come */
+#define PIECE_NS (KILN_NS_PER_S / 4)   /* events wait no longer while new ones come */
 
 /* Opened once by main before any thread starts; events come from the loop's thread only. */
 static int trace_fd = -1;
@@ -26,7 +26,7 @@ static const struct {
 #undef X
 };
 
-/* What cannot be written is lost: a trace never stops a program. */
+/* Writes the buffered lines. Failures are ignored, because a trace must not stop a program. */
 static void flush(void) {
     ssize_t ignored = kiln_fail_io() ? -1 : write(trace_fd, piece.data, piece.size);
     (void)ignored;

@@ -1,6 +1,7 @@
 /* Traces of a program in Chrome's format (chrome://tracing, Perfetto), for `kiln trace`, which
- * joins those of several programs. Off until main opens a file; then one event is one line, written
- * at once in pieces of whole lines, so that a killed program leaves all but its last moment. */
+ * joins those of several programs. Off until main opens a file; then an event is one line, written
+ * in pieces of whole lines at least every quarter of a second, so that a killed program loses only
+ * its last events. */
 #ifndef KILN_BASE_TRACE_H
 #define KILN_BASE_TRACE_H
 
@@ -28,12 +29,12 @@ typedef enum kiln_trace_phase {
  * cannot be made. */
 KILN_MUST_USE kiln_status kiln_trace_open(const char *path, const char *program);
 bool kiln_trace_is_on(void);
-/* `id` names the thing: BEGIN and END of the same name and id belong together. */
+/* `id` identifies the subject: BEGIN and END of the same name and id belong together. */
 void kiln_trace_event(kiln_trace_phase phase, kiln_trace_name name, kiln_str id, uint64_t now_ns,
                       const kiln_log_field *field, uint32_t field_count);
-/* Another program's clock (the tracker's, from WELCOME) as it was at `now_ns` of ours. */
+/* Records another program's clock (the tracker's, from WELCOME) at `now_ns` of ours. */
 void kiln_trace_clock(kiln_str their_boot, uint64_t their_ns, uint64_t now_ns);
-/* Writes what is left, and the end of the list. */
+/* Writes buffered events and the end of the list. */
 void kiln_trace_close(void);
 
 #endif

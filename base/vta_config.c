@@ -22,7 +22,7 @@ static const key_row key_table[] = {
 #undef X
 };
 #define KEY_COUNT KILN_ARRAY_COUNT(key_table)
-#define GROUPED_KEYS 6u /* the first keys stand three in a part */
+#define GROUPED_KEYS 6u /* the first keys are written three in a part */
 #define GROUP_KEYS 3u
 
 static const struct {
@@ -51,11 +51,10 @@ static uint32_t value_in(const kiln_vta_config *config, size_t key) {
 
 typedef struct reading {
     kiln_vta_config config;
-    bool given[KEY_COUNT], given_features; /* by parts of the text; a preset's may be said anew */
+    bool given[KEY_COUNT], given_features; /* by parts of the text, which may override a preset's */
 } reading;
 
-/* Cuts letters and the number behind them off the front of `rest`; the number is empty where there
- * is none. */
+/* Cuts letters and the following number off the front of `rest`; the number may be empty. */
 static void cut_key(kiln_str *rest, kiln_str *out_key, kiln_str *out_number) {
     size_t letters = 0;
     while (letters < rest->size && rest->data[letters] >= 'a' && rest->data[letters] <= 'z')
@@ -195,10 +194,10 @@ uint32_t kiln_vta_tile_count(const kiln_vta_config *config, kiln_vta_memory memo
     return 0;
 }
 
-/* ---- what a machine must be ------------------------------------------------------------------ */
+/* ---- validity ------------------------------------------------------------------ */
 
-/* Whether its tiles are whole bytes, and its instructions and micro-ops have bits for the numbers
- * of all of them (vta/isa.def). */
+/* Checks that tiles are whole bytes, and that instructions and micro-ops have enough bits for their
+ * numbers (vta/isa.def). */
 static kiln_status check_widths(const kiln_vta_config *c) {
     uint32_t depth[KILN_VTA_MEMORY_COUNT];
     for (uint32_t i = 0; i < KILN_VTA_MEMORY_COUNT; i++)

@@ -1,5 +1,5 @@
-/* What an accelerator of the VTA class is made of, as text and as numbers: the head of targets of
- * kind vta. Used by base/target_vta.c and by vta/, which has its instructions and simulators.
+/* The configuration of an accelerator of the VTA class, as text and as numbers: the head of targets
+ * of kind vta. Used by base/target_vta.c and by vta/, which has its instructions and simulators.
  *
  *     config  = preset ("," part)* | part ("," part)*, in any order
  *     part    = "b" n "i" n "o" n | "i" n "w" n "a" n | key n | set (("+" | "-") feature)*
@@ -41,18 +41,17 @@ typedef enum kiln_vta_memory {
     KILN_VTA_MEMORY_COUNT
 } kiln_vta_memory;
 
-/* INVALID_ARGUMENT quoting the part: unknown, given twice, missing, out of range, or together more
- * than instructions have bits for. */
+/* INVALID_ARGUMENT quotes the part: unknown, given twice, missing, out of range, or too large for
+ * the bits of instructions. */
 KILN_MUST_USE kiln_status kiln_vta_config_parse(kiln_str text, kiln_vta_config *out_config);
 /* The canonical text, every part in the order of the table; parse(print(c)) == c. */
 void kiln_vta_config_print(const kiln_vta_config *config, kiln_strbuf *out);
 bool kiln_vta_config_has(const kiln_vta_config *config, kiln_vta_feature feature);
-/* The name of the first key whose numbers differ, with both, as "bus64, not bus128"; false: none
- * does. */
+/* Appends the first difference, as "bus64, not bus128"; false: none. */
 bool kiln_vta_config_differs(const kiln_vta_config *a, const kiln_vta_config *b,
                              kiln_strbuf *out_difference);
-/* Bytes of a tile of a memory as it lies in main memory, where elements of less than a byte are
- * packed, the first one in the lowest bits. */
+/* Bytes of a memory's tile in main memory, where elements below a byte are packed, the first in the
+ * lowest bits. */
 uint32_t kiln_vta_tile_bytes(const kiln_vta_config *config, kiln_vta_memory memory);
 /* Tiles that the memory holds; a power of two. */
 uint32_t kiln_vta_tile_count(const kiln_vta_config *config, kiln_vta_memory memory);

@@ -1,4 +1,4 @@
-/* The binary format of WebAssembly as far as Kiln reads and writes it: a file is a head and
+/* The part of WebAssembly's binary format that Kiln reads and writes: a file is a head and
  * sections, a section is a byte, a size and its content. Numbers are LEB128. Source: WebAssembly
  * Core Specification, "Binary Format". Used by code generation, the loader's check and modules. */
 #ifndef KILN_BASE_WASM_H
@@ -27,13 +27,13 @@ enum {
 /* What is imported or exported. */
 enum { KILN_WASM_OF_FUNCTION, KILN_WASM_OF_TABLE, KILN_WASM_OF_MEMORY, KILN_WASM_OF_GLOBAL };
 
-/* Names that LLVM gives what every object may import, from the module "env". */
+/* LLVM's names of imports from the module "env". */
 #define KILN_WASM_NAME_MEMORY "__linear_memory"
 #define KILN_WASM_NAME_TABLE "__indirect_function_table"
 #define KILN_WASM_NAME_STACK "__stack_pointer"
 #define KILN_WASM_NAME_TABLE_BASE "__table_base"
 
-/* Reads a view from its front. A read that does not fit gives 0 or nothing, and `bad` stays true.
+/* Reads a view from its front. A read beyond its end returns 0 or nothing, and sets `bad` for good.
  */
 typedef struct kiln_wasm_reader {
     kiln_str rest;
@@ -42,7 +42,7 @@ typedef struct kiln_wasm_reader {
 
 uint8_t kiln_wasm_read_byte(kiln_wasm_reader *r);
 uint32_t kiln_wasm_read_u32(kiln_wasm_reader *r);
-/* A size and so many bytes: names, contents. */
+/* Reads a size and that many bytes: names, contents. */
 kiln_str kiln_wasm_read_bytes(kiln_wasm_reader *r);
 /* False at the end, or where `r` became bad. */
 bool kiln_wasm_read_section(kiln_wasm_reader *r, uint8_t *out_id, kiln_str *out_content);
@@ -52,7 +52,7 @@ kiln_wasm_reader kiln_wasm_open(kiln_str file);
 /* The content of the first custom section of that name in a file; false: there is none. */
 bool kiln_wasm_find_custom(kiln_str file, const char *name, kiln_str *out_content);
 
-/* One entry of an import section. `limits`: the bytes behind its kind, which say the type. */
+/* One entry of an import section. `limits`: the bytes after its kind, which give the type. */
 typedef struct kiln_wasm_import {
     kiln_str module, name, limits;
     uint8_t kind;

@@ -1,7 +1,7 @@
-/* Digital signatures (Ed25519, RFC 8032) by OpenSSL: records say who measured them, nodes prove who
- * they are. Used by proto, db, the tuner and the command line. A build without OpenSSL (meson
- * option `tls`) has sign_none.c in place of sign.c: there kiln_sign_supported is false, whatever
- * needs a signature fails with UNIMPLEMENTED, and no signature counts as right. */
+/* Digital signatures (Ed25519, RFC 8032) by OpenSSL: measurers sign records, nodes prove their
+ * identity. Used by proto, db, the tuner and the command line. A build without OpenSSL (meson
+ * option `tls`) has sign_none.c instead of sign.c: kiln_sign_supported is false, signing fails with
+ * UNIMPLEMENTED, and every signature counts as wrong. */
 #ifndef KILN_BASE_SIGN_SIGN_H
 #define KILN_BASE_SIGN_SIGN_H
 
@@ -31,11 +31,11 @@ typedef struct kiln_sign_checker kiln_sign_checker; /* checks for one public hal
 
 bool kiln_sign_supported(void);
 
-/* The public half of a seed. Any 32 bytes are a seed: draw it by kiln_rand_system.
- * UNIMPLEMENTED: a build without OpenSSL. INTERNAL: OpenSSL refused. So below. */
+/* The public half of a seed. Any 32 bytes are a seed: draw it by kiln_rand_system. UNIMPLEMENTED: a
+ * build without OpenSSL. INTERNAL: OpenSSL failed. The same below. */
 KILN_MUST_USE kiln_status kiln_sign_public_of(const uint8_t seed[KILN_SIGN_SEED_BYTES],
                                               kiln_sign_public *out_public);
-/* 64 hexadecimal digits, lower case, and back; false: `text` is none. */
+/* Prints 64 lower-case hexadecimal digits, and parses them; false: `text` has another form. */
 void kiln_sign_public_print(const kiln_sign_public *half, char out_text[KILN_SIGN_PUBLIC_TEXT]);
 bool kiln_sign_public_parse(kiln_str text, kiln_sign_public *out_public);
 
@@ -48,22 +48,21 @@ const kiln_sign_public *kiln_signer_public(const kiln_signer *signer);
 KILN_MUST_USE kiln_status kiln_sign(kiln_signer *signer, kiln_str bytes,
                                     kiln_signature *out_signature);
 
-/* A public half that is no point of the curve is noticed by kiln_sign_check, which then always says
- * no. */
+/* A public half that is not a point of the curve makes kiln_sign_check always return false. */
 KILN_MUST_USE kiln_status kiln_sign_checker_create(const kiln_sign_public *half,
                                                    kiln_sign_checker **out_checker);
 void kiln_sign_checker_destroy(kiln_sign_checker *checker); /* NULL is fine */
 /* Whether exactly these bytes were signed by the seed of that public half. Some 80 us. */
 bool kiln_sign_check(kiln_sign_checker *checker, kiln_str bytes, const kiln_signature *signature);
 
-/* That one seed took the place of another, said by the one before: its signature over the text
- * "kiln signer 1\n", its own public half and the next one. */
+/* A statement that a new seed replaces an old one: the old seed's signature over the text "kiln
+ * signer 1\n", its own public half and the new one. */
 typedef struct kiln_succession {
     kiln_sign_public before;
     kiln_signature proof;
 } kiln_succession;
 
-/* `seed`: the one before. Errors are those of kiln_sign. */
+/* `seed`: the old one. Errors of kiln_sign. */
 KILN_MUST_USE kiln_status kiln_succession_sign(const uint8_t seed[KILN_SIGN_SEED_BYTES],
                                                const kiln_sign_public *next,
                                                kiln_succession *out_succession);

@@ -1,4 +1,4 @@
-/* In place of sign.c in a build without OpenSSL: nothing is signed, and no signature is right. */
+/* Replaces sign.c in a build without OpenSSL: cannot sign, and every signature counts as wrong. */
 #include "base/check.h"
 #include "base/sign/sign.h"
 
@@ -23,7 +23,7 @@ kiln_status kiln_signer_create(const uint8_t seed[KILN_SIGN_SEED_BYTES], kiln_si
 void kiln_signer_destroy(kiln_signer *signer) { KILN_CHECK(signer == NULL); }
 
 const kiln_sign_public *kiln_signer_public(const kiln_signer *signer) {
-    KILN_CHECK(signer != NULL); /* none can be made */
+    KILN_CHECK(signer != NULL); /* no signer can be created */
     return NULL;
 }
 

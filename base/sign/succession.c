@@ -1,4 +1,4 @@
-/* One signer takes the place of another: the same with and without OpenSSL. */
+/* One signer replaces another; for builds with and without OpenSSL. */
 #include <string.h>
 
 #include "base/sign/sign.h"
@@ -40,7 +40,7 @@ bool kiln_succession_is_right(const kiln_succession *succession, const kiln_sign
     const bool right =
         !st &&
         kiln_sign_check(checker, write_words(&succession->before, next, &said), &succession->proof);
-    kiln_status_free(st); /* a build without signatures: nothing is right */
+    kiln_status_free(st); /* a build without signatures */
     kiln_sign_checker_destroy(checker);
     return right;
 }

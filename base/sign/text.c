@@ -1,4 +1,4 @@
-/* Public halves as text: the same with and without OpenSSL. */
+/* Public halves as text, for builds with and without OpenSSL. */
 #include <string.h>
 
 #include "base/hash.h"

@@ -4,7 +4,7 @@
 
 #include "base/macros.h"
 #include "cli/common/model_work.h"
-#include "compiler-core/frontend/caged.h"
+#include "compiler-core/frontend/isolated.h"
 #include "deploy/pack/pack.h"
 #include "deploy/runtime/module_open.h"
 
@@ -12,7 +12,7 @@
 
 /* In a process without rights. */
 static kiln_status make_module(const kiln_model_call *call, kiln_graph *graph, kiln_arena *arena,
-                               kiln_cage_result *out_result) {
+                               kiln_isolated_result *out_result) {
     const kiln_pack_options options = {.model_name = kiln_str_from(call->work->model->path),
                                        .step = kiln_model_step,
                                        .step_context = (void *)(uintptr_t)call};

@@ -17,8 +17,8 @@
 #include "cli/common/records.h"
 #include "cli/rows_json.h"
 #include "deploy/pack/limits.h"
-#include "tuner/tuner.h"
 #include "tuner/offline_candidates.h"
+#include "tuner/tuner.h"
 
 #define TRIALS_MAX 4096u /* of one folder, as of one lease */
 #define CANDIDATES_DEFAULT 32u
@@ -196,7 +196,7 @@ static void print_job(batch *b, const kiln_model *model) {
 
 /* In a process without rights. */
 static kiln_status find_tasks(const kiln_model_call *call, kiln_graph *graph, kiln_arena *arena,
-                              kiln_cage_result *out_result) {
+                              kiln_isolated_result *out_result) {
     const batch *b = call->work->context;
     kiln_compilation *c = NULL;
     kiln_status st = kiln_compilation_of_model(graph, &b->target, &b->accuracy, arena, &c);

@@ -115,7 +115,7 @@ static void find_joints(const kiln_compilation *c, kiln_arena *arena, layers *ou
 }
 
 static kiln_status run(const kiln_model_call *call, kiln_graph *graph, kiln_arena *arena,
-                       kiln_cage_result *out_result) {
+                       kiln_isolated_result *out_result) {
     const kiln_stage_options *o = call->work->context;
     const kiln_pack_stored stored = kiln_model_stored(call);
     const kiln_pack_options options = {.stored = stored.find ? &stored : NULL,

@@ -85,7 +85,7 @@ static kiln_status find_source(const char *module_path, const char *model, const
 
 /* In a process without rights. */
 static kiln_status compile_as_written(const kiln_model_call *call, kiln_graph *graph,
-                                      kiln_arena *arena, kiln_cage_result *out_result) {
+                                      kiln_arena *arena, kiln_isolated_result *out_result) {
     kiln_compilation *c = NULL;
     kiln_strbuf bytes = {0};
     kiln_status st = kiln_compilation_create(graph, call->work->context, arena, &c);

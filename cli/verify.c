@@ -24,7 +24,7 @@ const char *kiln_verdict_name(kiln_verdict verdict) {
 static kiln_status blame_model(const char *model, kiln_status data_error, kiln_arena *arena) {
     kiln_graph *graph = NULL;
     kiln_mapping constants = {0};
-    kiln_status st = kiln_import_caged(model, NULL, arena, &graph, &constants);
+    kiln_status st = kiln_import_isolated(model, NULL, arena, &graph, &constants);
     kiln_file_unmap(&constants);
     if (kiln_status_code(st) != KILN_UNIMPLEMENTED) {
         kiln_status_free(st);
@@ -192,7 +192,7 @@ static kiln_status write_c(kiln_compilation *compilation, const kiln_pack_option
 /* In a process without rights: how often each input of the compiled graph is read ([inputs]
  * uint32_t), then the module or its text. */
 static kiln_status compile(const kiln_model_call *call, kiln_graph *graph, kiln_arena *arena,
-                           kiln_cage_result *out_result) {
+                           kiln_isolated_result *out_result) {
     const kiln_verify_options *how = call->work->context;
     kiln_pack_options pack = {.model_name = kiln_str_from(call->work->model->path),
                               .as_c = how->as_c,
@@ -212,7 +212,7 @@ static kiln_status compile(const kiln_model_call *call, kiln_graph *graph, kiln_
         for (uint32_t i = 0; i < graph->input.count; i++) uses[i] = of_value[graph->input.data[i]];
         part[0] = (kiln_str){(const char *)uses, graph->input.count * sizeof *uses};
         part[1] = kiln_strbuf_end(&bytes, arena);
-        *out_result = (kiln_cage_result){2, part};
+        *out_result = (kiln_isolated_result){2, part};
     }
     kiln_strbuf_deinit(&bytes);
     return st;

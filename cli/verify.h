@@ -8,8 +8,8 @@
 
 #include "base/target.h"
 #include "compiler-core/core.h"
-#include "compiler-core/frontend/caged.h"
 #include "compiler-core/frontend/data_set.h"
+#include "compiler-core/frontend/isolated.h"
 
 typedef enum kiln_verdict {
     KILN_VERDICT_PASSED,

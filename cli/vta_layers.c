@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "cli/vta_search.h"
-#include "compiler-core/frontend/caged.h"
+#include "compiler-core/frontend/isolated.h"
 
 #define CHANNELS_LEAST 8 /* of inputs: with fewer, tiles are mostly padding */
 
@@ -67,7 +67,7 @@ kiln_status kiln_vta_layers_of_model(const char *path, kiln_arena *process,
     kiln_graph *graph = NULL;
     kiln_mapping bytes = {0};
     kiln_vta_layers *l = out_layers;
-    kiln_status st = kiln_import_caged(path, NULL, process, &graph, &bytes);
+    kiln_status st = kiln_import_isolated(path, NULL, process, &graph, &bytes);
     *l = (kiln_vta_layers){.batch = 1};
     for (uint32_t i = 1; !st && i < graph->node.count; i++) {
         const kiln_node_info *node = &graph->node.data[i];

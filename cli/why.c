@@ -421,7 +421,7 @@ static kiln_status explain_task(const kiln_why_options *options, kiln_db *db, co
 
 /* In a process without rights. */
 static kiln_status find_tasks(const kiln_model_call *call, kiln_graph *graph, kiln_arena *arena,
-                              kiln_cage_result *out_result) {
+                              kiln_isolated_result *out_result) {
     const kiln_why_options *options = call->work->context;
     kiln_compilation *c = NULL;
     kiln_status st =

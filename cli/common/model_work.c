@@ -5,7 +5,7 @@
 #include "base/mpack.h"
 #include "base/opt.h"
 #include "cli/common/names.h"
-#include "compiler-core/frontend/caged.h"
+#include "compiler-core/frontend/isolated.h"
 
 #define STORED_MAX (1u << 20) /* records of one task and target */
 
@@ -15,7 +15,7 @@ kiln_status kiln_model_read(const char *path, const kiln_import_options *options
     kiln_model model = {.path = path};
     if (!options) options = &nothing;
     kiln_status st = kiln_memory_limit(options, &model.memory_bytes);
-    if (!st) st = kiln_read_caged(path, options, process, &model.bytes, &model.graph);
+    if (!st) st = kiln_read_isolated(path, options, process, &model.bytes, &model.graph);
     if (!st) *out_model = model;
     return st;
 }
@@ -79,7 +79,7 @@ static kiln_status ask(void *context, const kiln_db_filter *filter, kiln_arena *
         KILN_STR_ARG(filter->allowed.algorithms), KILN_STR_ARG(filter->task_key),
         KILN_STR_ARG(filter->target), KILN_STR_ARG(filter->codegen_version));
     kiln_str bytes = {0};
-    kiln_status st = kiln_cage_ask(&call->cage_work, question, arena, &bytes);
+    kiln_status st = kiln_isolated_ask(&call->isolated_work, question, arena, &bytes);
     if (st) return st;
     kiln_mpack_coder m = {0};
     kiln_mpack_reader_init(&m.in, bytes.data, bytes.size);
@@ -95,7 +95,7 @@ static void keep_judged(kiln_db_record *record, uint32_t *count) {
     *count = kept;
 }
 
-/* kiln_cage_work.answer, in the command. */
+/* kiln_isolated_work.answer, in the command. */
 static kiln_status answer(void *context, kiln_str question, kiln_strbuf *out) {
     const kiln_model_call *call = context;
     uint64_t limit = 0;
@@ -122,15 +122,15 @@ static kiln_status answer(void *context, kiln_str question, kiln_strbuf *out) {
     return st ? st : m.st;
 }
 
-/* kiln_cage_work.look, in the command. */
+/* kiln_isolated_work.look, in the command. */
 static kiln_status look(void *context, kiln_str bytes, kiln_strbuf *out_answer) {
     const kiln_model_work *work = ((const kiln_model_call *)context)->work;
     return work->look(work->context, bytes, out_answer);
 }
 
-kiln_status kiln_model_show(const kiln_model_call *call, const kiln_cage_result *what,
+kiln_status kiln_model_show(const kiln_model_call *call, const kiln_isolated_result *what,
                             kiln_arena *arena, kiln_str *out_answer) {
-    return kiln_cage_show(&call->cage_work, what, arena, out_answer);
+    return kiln_isolated_show(&call->isolated_work, what, arena, out_answer);
 }
 
 kiln_pack_stored kiln_model_stored(const kiln_model_call *call) {
@@ -140,12 +140,12 @@ kiln_pack_stored kiln_model_stored(const kiln_model_call *call) {
 /* ---- processes ------------------------------------------------------------------------------- */
 
 kiln_status kiln_model_step(void *call, const char *name) {
-    kiln_cage_step(&((kiln_model_call *)call)->cage_work, name);
+    kiln_isolated_step(&((kiln_model_call *)call)->isolated_work, name);
     return kiln_fail_at(KILN_FAIL_COMPILE_KERNEL);
 }
 
-kiln_cage_result kiln_model_result(kiln_str bytes, kiln_arena *arena) {
-    return (kiln_cage_result){1, kiln_arena_copy(arena, &bytes, sizeof bytes)};
+kiln_isolated_result kiln_model_result(kiln_str bytes, kiln_arena *arena) {
+    return (kiln_isolated_result){1, kiln_arena_copy(arena, &bytes, sizeof bytes)};
 }
 
 static bool is_quantised(const kiln_graph *graph) {
@@ -167,7 +167,7 @@ static kiln_status check_precision(const kiln_model_work *work, const kiln_graph
                       work->model->path, work->model->path);
 }
 
-static kiln_status run(void *context, kiln_arena *arena, kiln_cage_result *out_result) {
+static kiln_status run(void *context, kiln_arena *arena, kiln_isolated_result *out_result) {
     const kiln_model_call *call = context;
     const kiln_model *model = call->work->model;
     kiln_graph *graph = NULL;
@@ -181,28 +181,28 @@ kiln_status kiln_model_start(const kiln_model_work *work, kiln_arena *process,
                              kiln_model_call *out_call) {
     *out_call = (kiln_model_call){
         .work = work,
-        .cage_work = {
+        .isolated_work = {
             .what = kiln_arena_printf(process, "%s %s", work->doing, work->model->path),
             .run = run,
             .context = out_call,
             .answer = answer,
             .look = work->look ? look : NULL,
             .step_s = KILN_MODEL_STEP_S,
-            .uncaged = kiln_env("KILN_UNCAGED") != NULL,
+            .in_process = kiln_env("KILN_NO_ISOLATION") != NULL,
             .limits = {.memory_bytes = work->model->memory_bytes, .cpu_s = KILN_MODEL_CPU_S}}};
-    return kiln_cage_start(&out_call->cage_work, &out_call->cage);
+    return kiln_isolated_start(&out_call->isolated_work, &out_call->process);
 }
 
 kiln_status kiln_model_finish(kiln_model_call *call, kiln_db *db, kiln_mapping *out_result) {
-    kiln_cage *cage = call->cage;
-    call->cage = NULL;
+    kiln_isolated_process *process = call->process;
+    call->process = NULL;
     call->db = db;
-    return kiln_cage_finish(cage, out_result);
+    return kiln_isolated_finish(process, out_result);
 }
 
 void kiln_model_cancel(kiln_model_call *call) {
-    kiln_cage_cancel(call->cage);
-    call->cage = NULL;
+    kiln_isolated_cancel(call->process);
+    call->process = NULL;
 }
 
 kiln_status kiln_model_run(kiln_model_work *work, const char *db_path, kiln_arena *process,
@@ -238,7 +238,7 @@ kiln_status kiln_model_explain(const char *path, const kiln_stage_options *optio
 /* ---- tasks ----------------------------------------------------------------------------------- */
 
 kiln_status kiln_model_give_tasks(const kiln_compilation *c, kiln_arena *arena,
-                                  kiln_cage_result *out_result) {
+                                  kiln_isolated_result *out_result) {
     const uint32_t count = c->plan.tasks.count + c->searched.count;
     kiln_strbuf bytes = {0};
     if (count > KILN_COMPILATION_TASKS_MAX)

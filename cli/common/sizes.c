@@ -171,7 +171,7 @@ static bool prove(const rows_work *work, const kiln_graph *graph, const kiln_pla
 
 /* In a process without rights. */
 static kiln_status find_rows(const kiln_model_call *call, kiln_graph *graph, kiln_arena *arena,
-                             kiln_cage_result *out_result) {
+                             kiln_isolated_result *out_result) {
     const rows_work *work = call->work->context;
     kiln_plan plan;
     rows_found *found = KILN_ARENA_NEW(arena, rows_found);
@@ -190,7 +190,7 @@ static kiln_status find_rows(const kiln_model_call *call, kiln_graph *graph, kil
         found->independent = prove(work, graph, &plan, shape, arena, &found->signature);
     part[0] = (kiln_str){(const char *)found, sizeof *found};
     part[1] = (kiln_str){(const char *)shape, found->count * sizeof *shape};
-    *out_result = (kiln_cage_result){2, part};
+    *out_result = (kiln_isolated_result){2, part};
     return KILN_OK;
 }
 

@@ -172,7 +172,7 @@ static kiln_status print_stage(const stage_context *c, kiln_graph *graph) {
 
 /* In a process without rights. */
 static kiln_status run(const kiln_model_call *call, kiln_graph *graph, kiln_arena *arena,
-                       kiln_cage_result *out_result) {
+                       kiln_isolated_result *out_result) {
     kiln_strbuf text = {0};
     const stage_context c = {call->work->context, call, arena, &text};
     kiln_status st = print_stage(&c, graph);

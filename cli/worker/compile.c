@@ -104,7 +104,7 @@ typedef struct source {
     const kiln_opt_list *dim;
     kiln_str name; /* C: of its functions */
     kiln_events *events;
-    /* What the process without rights makes; without one (KILN_UNCAGED) it is here. */
+    /* What the process without rights makes; without one (KILN_NO_ISOLATION) it is here. */
     kiln_strbuf text, file[KILN_LIBRARY_FILES];
 } source;
 
@@ -150,7 +150,7 @@ static kiln_pack_options pack_options(const kiln_model_call *call, const kiln_pa
 
 /* In a process without rights. */
 static kiln_status make_module(const kiln_model_call *call, kiln_graph *graph, kiln_arena *arena,
-                               kiln_cage_result *out_result) {
+                               kiln_isolated_result *out_result) {
     source *in = call->work->context;
     const kiln_pack_stored stored = kiln_model_stored(call);
     kiln_pack_options options = pack_options(call, &stored);
@@ -168,7 +168,7 @@ static kiln_status make_module(const kiln_model_call *call, kiln_graph *graph, k
     *head = head_of(&packed);
     part[0] = (kiln_str){(const char *)head, sizeof *head};
     part[1] = kiln_strbuf_view(&in->text);
-    *out_result = (kiln_cage_result){2, part};
+    *out_result = (kiln_isolated_result){2, part};
     return KILN_OK;
 }
 
@@ -306,7 +306,7 @@ typedef struct library_head {
 
 /* In a process without rights. */
 static kiln_status make_library(const kiln_model_call *call, kiln_graph *graph, kiln_arena *arena,
-                                kiln_cage_result *out_result) {
+                                kiln_isolated_result *out_result) {
     source *in = call->work->context;
     const kiln_pack_stored stored = kiln_model_stored(call);
     kiln_pack_options options = pack_options(call, &stored);
@@ -328,7 +328,7 @@ static kiln_status make_library(const kiln_model_call *call, kiln_graph *graph, 
         head->bytes[i] = in->file[i].size;
         part[1 + i] = kiln_strbuf_view(&in->file[i]);
     }
-    *out_result = (kiln_cage_result){1 + KILN_LIBRARY_FILES, part};
+    *out_result = (kiln_isolated_result){1 + KILN_LIBRARY_FILES, part};
     return KILN_OK;
 }
 

@@ -65,7 +65,7 @@ static kiln_status read_request(int socket, kiln_arena *process, kiln_frame_requ
 }
 
 /* Waits for the host: a byte asks for the end, once more for it at once; the end of the socket is
- * that of the host. Uses no lock, as the program forks (base/cage). */
+ * that of the host. Uses no lock, as the program forks (base/isolated). */
 static void *watch_host(void *context) {
     const int socket = (int)(intptr_t)context;
     char byte;

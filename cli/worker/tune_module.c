@@ -134,7 +134,7 @@ static kiln_status show(const kiln_model_call *call, kiln_str head, kiln_str mod
                         kiln_arena *arena, kiln_str *out_answer) {
     const uint64_t size = head.size;
     const kiln_str part[] = {{(const char *)&size, sizeof size}, head, module};
-    return kiln_model_show(call, &(kiln_cage_result){3, part}, arena, out_answer);
+    return kiln_model_show(call, &(kiln_isolated_result){3, part}, arena, out_answer);
 }
 
 /* The graph in double precision: its module, or as the head why there is none. */
@@ -214,7 +214,7 @@ static kiln_status compile_unnarrowed(const kiln_tune *t, kiln_arena *arena, kil
 
 /* In a process without rights. */
 static kiln_status pack_variants(const kiln_model_call *call, kiln_graph *graph, kiln_arena *arena,
-                                 kiln_cage_result *out_result) {
+                                 kiln_isolated_result *out_result) {
     const kiln_tune *t = call->work->context;
     const kiln_pack_stored stored = kiln_model_stored(call);
     kiln_compilation *c = NULL;
@@ -248,7 +248,7 @@ static kiln_status pack_variants(const kiln_model_call *call, kiln_graph *graph,
         if (!st) st = pack_and_show(call, c, &options, &before, arena, &answer);
     } while (!st && answer.size);
     kiln_map_deinit(&kernels.name);
-    *out_result = (kiln_cage_result){0};
+    *out_result = (kiln_isolated_result){0};
     return st;
 }
 

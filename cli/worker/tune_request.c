@@ -3,9 +3,9 @@
  * over a socket. */
 #include <string.h>
 
-#include "base/cage/cage.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/isolated/isolated.h"
 #include "cli/common/boards.h"
 #include "cli/common/json.h"
 #include "cli/common/options.h"
@@ -22,7 +22,7 @@
 /* In the end the whole model runs here: what one node reads and writes must fit, whatever else is
  * alive beside it. */
 static kiln_status check_memory(const kiln_graph *graph, uint64_t mib) {
-    const uint64_t most = mib ? mib : KILN_CAGE_MEMORY_BYTES >> 20;
+    const uint64_t most = mib ? mib : KILN_ISOLATED_MEMORY_BYTES >> 20;
     for (uint32_t n = 1; n < graph->node.count; n++) {
         const kiln_node_info *node = &graph->node.data[n];
         double bytes = 0;
@@ -45,7 +45,7 @@ static kiln_status check_memory(const kiln_graph *graph, uint64_t mib) {
 
 /* In a process without rights. */
 static kiln_status check_and_compile(const kiln_model_call *call, kiln_graph *graph,
-                                     kiln_arena *arena, kiln_cage_result *out_result) {
+                                     kiln_arena *arena, kiln_isolated_result *out_result) {
     const kiln_tune *t = call->work->context;
     kiln_compilation *c = NULL;
     kiln_status st = check_memory(graph, t->options->import.memory_mib);

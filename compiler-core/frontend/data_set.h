@@ -1,5 +1,5 @@
 /* Tensors in files, and data sets of ONNX's backend tests: inputs and expected outputs of models.
- * For `kiln verify` and `kiln run`. Files are read in processes without rights (base/cage).
+ * For `kiln verify` and `kiln run`. Files are read in processes without rights (base/isolated).
  */
 #ifndef KILN_COMPILER_CORE_FRONTEND_DATA_SET_H
 #define KILN_COMPILER_CORE_FRONTEND_DATA_SET_H

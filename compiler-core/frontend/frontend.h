@@ -46,7 +46,8 @@ typedef struct kiln_import_options {
     /* Opens an external data file, for an importer that may not; NULL: kiln_file_open_inside its
      * folder. */
     kiln_status (*open)(const char *path, int *out_fd, size_t *out_size);
-    /* MiB of memory that kiln_import_caged (frontend/caged.h) may take; 0: KILN_CAGE_MEMORY_BYTES.
+    /* MiB of memory that kiln_import_isolated (frontend/isolated.h) may take; 0:
+     * KILN_ISOLATED_MEMORY_BYTES.
      */
     uint64_t memory_mib;
 } kiln_import_options;

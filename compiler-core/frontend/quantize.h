@@ -1,5 +1,5 @@
 /* Quantises a model for `kiln quantize`: reads a file and writes another, in two steps. Both run in
- * processes without rights (base/cage).
+ * processes without rights (base/isolated).
  *
  *     kiln_quantize_read ─> prepared model, its graph, what to observe
  *         ─ (the command runs it on data: quantize/quantize.h) ─> a quantisation per group
@@ -63,7 +63,7 @@ typedef struct kiln_quantize_plan {
 
 /* FAILED_PRECONDITION: the model is quantised already, or has nothing to quantise. UNIMPLEMENTED:
  * its operator set lacks a type in the options, or kiln_import_file does not support it. Errors of
- * kiln_read_caged. */
+ * kiln_read_isolated. */
 KILN_MUST_USE kiln_status kiln_quantize_read(const char *path, const kiln_quantize_options *options,
                                              kiln_arena *arena, kiln_quantize_plan *out_plan);
 

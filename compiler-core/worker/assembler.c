@@ -14,7 +14,7 @@
 
 #include "base/macros.h"
 
-#define NOBODY 65534u /* the user that root changes to, as in base/cage */
+#define NOBODY 65534u /* the user that root changes to, as in base/isolated */
 
 /* Before the bytes: of a request the sizes of both parts, of an answer a kiln_code and the size. */
 typedef struct head {
@@ -132,7 +132,7 @@ bool kiln_assembler_start(int fd) {
     return is_started;
 }
 
-/* ---- in the cage ------------------------------------------------------------------------------
+/* ---- in the worker ------------------------------------------------------------------------------
  */
 
 kiln_status kiln_assembler_ask(int fd, kiln_str processor, kiln_str ptx, kiln_arena *arena,

@@ -1,7 +1,7 @@
-/* NVIDIA's assembler for a worker, which is caged and may not start programs: a second process,
- * forked before the cage is closed. It takes only a processor's name and PTX, runs one fixed
- * program, and returns its output. It has no environment, and runs as user nobody if the worker was
- * root; otherwise it keeps the worker's rights. */
+/* NVIDIA's assembler for a worker, which is isolated and cannot start programs: a second process,
+ * forked before the worker drops its rights. It takes only a processor's name and PTX, runs one
+ * fixed program, and returns its output. It has no environment, and runs as user nobody if the
+ * worker was root; otherwise it keeps the worker's rights. */
 #ifndef KILN_COMPILER_CORE_WORKER_ASSEMBLER_H
 #define KILN_COMPILER_CORE_WORKER_ASSEMBLER_H
 

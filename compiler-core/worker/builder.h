@@ -24,7 +24,7 @@ typedef struct kiln_builders_options {
     uint32_t worker_count; /* >= 1 */
     const char *cores;   /* --cores list for the workers ("1-3"), so that measurements keep theirs;
                             NULL: any */
-    uint64_t memory_max; /* bytes of data that a worker may have; 0: KILN_CAGE_MEMORY_BYTES. A
+    uint64_t memory_max; /* bytes of data that a worker may have; 0: KILN_ISOLATED_MEMORY_BYTES. A
                           * worker that needs more dies. */
 } kiln_builders_options;
 

@@ -8,11 +8,11 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/cage/cage.h"
 #include "base/child.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/isolated/isolated.h"
 #include "base/macros.h"
 #include "compiler-core/core.h"
 #include "compiler-core/frontend/frontend.h"
@@ -224,7 +224,7 @@ int kiln_worker_main(int argc, char **argv) {
     kiln_child_die_with_parent();
     kiln_child_leave_stopping();
     kiln_child_give_way(); /* to kernels that are timed on all cores of this machine */
-    kiln_cage_limits limits = {.memory_bytes = 0};
+    kiln_isolated_limits limits = {.memory_bytes = 0};
     int last_fd = STDERR_FILENO;
     for (int i = 2; i < argc; i++) {
         if (strcmp(argv[i], "--model") == 0) last_fd = KILN_WORK_MODEL_FD;
@@ -239,7 +239,7 @@ int kiln_worker_main(int argc, char **argv) {
     kiln_arena_init(&process, 0);
     kiln_arena_init(&arena, (size_t)1 << 20);
     kiln_status rights = kiln_target_native(&process, &native);
-    if (!rights) rights = kiln_cage_shut(KILN_CAGE_COMPILE, last_fd, &limits);
+    if (!rights) rights = kiln_isolated_drop_rights(KILN_ISOLATED_COMPILE, last_fd, &limits);
     if (rights) {
         dprintf(STDERR_FILENO, "worker: %s\n", kiln_status_text(rights));
         return kiln_code_exit(kiln_status_code(rights));

@@ -4,7 +4,7 @@
  * and answers each on standard output, in order; both are frames of a little-endian u32 length and
  * a msgpack map. It ends when its input does.
  *
- * Models are untrusted: a worker has no rights (base/cage/cage.h). The model of TASKS is
+ * Models are untrusted: a worker has no rights (base/isolated/isolated.h). The model of TASKS is
  * KILN_WORK_MODEL_FD, which the pool has opened. */
 #ifndef KILN_COMPILER_CORE_WORKER_WORKER_H
 #define KILN_COMPILER_CORE_WORKER_WORKER_H

@@ -21,7 +21,7 @@ def instructions(world, count):
     pathlib.Path(source).write_bytes(model_of(*parts))
     done = subprocess.run(["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null",
                            harness.program("kiln"), "compile", source, "--target", TARGET, "-o", module],
-                          env={**world.env, "KILN_UNCAGED": "1"}, cwd=world.folder, capture_output=True, text=True)
+                          env={**world.env, "KILN_NO_ISOLATION": "1"}, cwd=world.folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return int(re.search(r"I +refs: +([\d,]+)", done.stderr).group(1).replace(",", ""))
 

@@ -417,7 +417,7 @@ def test_the_compiling_process_has_no_rights(world):
     for command, *options in commands:
         kernel = 4 if command == "tune" else 2  # its first two are of doubles, and a failure of theirs is no error of the command
         check(f"{command} {options}", nothing, command, hooked(world, "look", command, path, *options, kernel=kernel))
-    world.env["KILN_UNCAGED"] = "1"  # the hook sees what there is
+    world.env["KILN_NO_ISOLATION"] = "1"  # the hook sees what there is
     code, error, _, _ = hooked(world, "look", "compile", path, "-o", world.path("m.kiln"))
     assert code and "files: yes, network: yes" in error, error
 

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "base/cage/cage.h"
+#include "base/isolated/isolated.h"
 #include "compiler-core/graph/op.h"
 
 static const kiln_import_row import_table[] = {
@@ -354,7 +354,7 @@ static kiln_status import_one(kiln_importer *im) {
 static kiln_status check_external(const kiln_importer *im, const Onnx__GraphProto *graph) {
     const uint64_t mib = im->options->memory_mib
                              ? KILN_MIN(im->options->memory_mib, UINT64_MAX >> 20)
-                             : KILN_CAGE_MEMORY_BYTES >> 20;
+                             : KILN_ISOLATED_MEMORY_BYTES >> 20;
     uint64_t bytes = 0;
     for (size_t i = 0; i < graph->n_initializer && bytes >> 20 <= mib; i++)
         bytes += kiln_onnx_external_bytes(graph->initializer[i]);

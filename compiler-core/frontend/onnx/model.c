@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/cage/cage.h"
 #include "base/file.h"
+#include "base/isolated/isolated.h"
 #include "compiler-core/frontend/data_set.h"
 #include "compiler-core/frontend/onnx/import.h"
 #include "compiler-core/frontend/onnx/wire.h"
@@ -119,7 +119,8 @@ static void write_ports(const kiln_str *name, const kiln_dtype *dtype, uint32_t 
     }
 }
 
-static kiln_status list_caged(void *context, kiln_arena *arena, kiln_cage_result *out_result) {
+static kiln_status list_isolated(void *context, kiln_arena *arena,
+                                 kiln_isolated_result *out_result) {
     const file *f = context;
     Onnx__ModelProto *model = NULL;
     kiln_onnx_ports ports = {0};
@@ -133,7 +134,7 @@ static kiln_status list_caged(void *context, kiln_arena *arena, kiln_cage_result
     write_ports(ports.input, ports.input_dtype, ports.input_count, &out);
     write_ports(ports.output, ports.output_dtype, ports.output_count, &out);
     *part = kiln_strbuf_end(&out, arena);
-    *out_result = (kiln_cage_result){1, part};
+    *out_result = (kiln_isolated_result){1, part};
     return KILN_OK;
 }
 
@@ -166,12 +167,12 @@ kiln_status kiln_onnx_ports_read(const char *path, kiln_arena *arena, kiln_onnx_
     kiln_mapping result = {0};
     ports_head head;
     kiln_onnx_ports ports = {0};
-    const kiln_cage_work work = {.what = path, .run = list_caged, .context = &f};
+    const kiln_isolated_work work = {.what = path, .run = list_isolated, .context = &f};
     kiln_status st = kiln_file_map(path, &f.bytes);
     if (!st && f.bytes.size > KILN_MODEL_FILE_BYTES_MAX)
         st = KILN_ERROR(OUT_OF_RANGE, "%s has %zu bytes; at most %zu are read", path, f.bytes.size,
                         KILN_MODEL_FILE_BYTES_MAX);
-    if (!st) st = kiln_cage_run(&work, &result);
+    if (!st) st = kiln_isolated_run(&work, &result);
     kiln_str rest = {result.data, result.size};
     if (!st && !(cut(&rest, &head, sizeof head) &&
                  read_ports(&rest, head.input_count, arena, &ports.input, &ports.input_dtype) &&

@@ -3,11 +3,11 @@
 
 #include <string.h>
 
-#include "base/cage/cage.h"
+#include "base/isolated/isolated.h"
 #include "base/macros.h"
 #include "base/mpack.h"
 #include "base/opt.h"
-#include "compiler-core/frontend/caged.h"
+#include "compiler-core/frontend/isolated.h"
 #include "compiler-core/frontend/onnx/graph_write.h"
 #include "compiler-core/frontend/onnx/import.h"
 #include "compiler-core/graph/graph_codec.h"
@@ -23,7 +23,7 @@ typedef struct job {
     kiln_str bytes; /* of the model */
     char *folder;   /* NULL: it has no external files */
     const kiln_quantize_options *options;
-    bool uncaged;
+    bool in_process;
     const kiln_quantize_plan *plan;   /* writing: the caller's plan */
     const kiln_quantize_found *found; /* writing */
 } job;
@@ -84,8 +84,8 @@ kiln_quantization *kiln_quantize_choose(const kiln_quantize_plan *plan, const ki
 }
 
 /* Writes the parts of a result. */
-static kiln_cage_result give(const kiln_graph *graph, kiln_str model, kiln_str summary,
-                             kiln_arena *arena) {
+static kiln_isolated_result give(const kiln_graph *graph, kiln_str model, kiln_str summary,
+                                 kiln_arena *arena) {
     const kiln_graph_bytes encoded = kiln_graph_encode(graph, arena);
     kiln_str *part = KILN_ARENA_ARRAY(arena, kiln_str, encoded.part_count + 3);
     head *begin = KILN_ARENA_NEW(arena, head);
@@ -95,7 +95,7 @@ static kiln_cage_result give(const kiln_graph *graph, kiln_str model, kiln_str s
     memcpy(part + 1, encoded.part, encoded.part_count * sizeof *part);
     part[encoded.part_count + 1] = model;
     part[encoded.part_count + 2] = summary;
-    return (kiln_cage_result){encoded.part_count + 3, part};
+    return (kiln_isolated_result){encoded.part_count + 3, part};
 }
 
 /* Reads them from a mapping. */
@@ -121,7 +121,7 @@ static kiln_status take(const kiln_mapping *bytes, kiln_str *out_graph, kiln_str
 static kiln_import_options import_options(const job *j) {
     kiln_import_options options =
         j->options->import ? *j->options->import : (kiln_import_options){0};
-    options.open = j->uncaged ? NULL : kiln_cage_open;
+    options.open = j->in_process ? NULL : kiln_isolated_open;
     return options;
 }
 
@@ -145,7 +145,7 @@ static char **observed_names(const kiln_quantize_plan *plan, kiln_arena *arena) 
     return name;
 }
 
-static kiln_status prepare(const job *j, kiln_onnx_edit *edit, kiln_cage_result *out_result) {
+static kiln_status prepare(const job *j, kiln_onnx_edit *edit, kiln_isolated_result *out_result) {
     const kiln_import_options options = import_options(j);
     kiln_arena *arena = edit->arena;
     kiln_quantize_plan plan = {0};
@@ -182,21 +182,23 @@ static kiln_status as_onnx(const job *j, kiln_arena *arena, kiln_str *out_bytes)
     return st ? st : kiln_onnx_of_graph(graph, arena, out_bytes);
 }
 
-static kiln_status read_caged(void *context, kiln_arena *arena, kiln_cage_result *out_result) {
+static kiln_status read_isolated(void *context, kiln_arena *arena,
+                                 kiln_isolated_result *out_result) {
     const job *j = context;
-    const kiln_onnx_files files = {j->folder, j->uncaged ? NULL : kiln_cage_open};
+    const kiln_onnx_files files = {j->folder, j->in_process ? NULL : kiln_isolated_open};
     const uint64_t mib = j->options->import ? j->options->import->memory_mib : 0;
     kiln_onnx_edit edit;
     kiln_str bytes;
     kiln_status st = as_onnx(j, arena, &bytes);
     if (st) return kiln_status_note(st, "%s", j->path);
-    st = kiln_onnx_edit_init(&edit, bytes, &files, mib ? mib << 20 : KILN_CAGE_MEMORY_BYTES, arena);
+    st = kiln_onnx_edit_init(&edit, bytes, &files, mib ? mib << 20 : KILN_ISOLATED_MEMORY_BYTES,
+                             arena);
     if (!st) st = prepare(j, &edit, out_result);
     kiln_onnx_edit_deinit(&edit);
     return kiln_status_note(st, "%s", j->path);
 }
 
-static kiln_status rewrite(const job *j, kiln_onnx_edit *edit, kiln_cage_result *out_result) {
+static kiln_status rewrite(const job *j, kiln_onnx_edit *edit, kiln_isolated_result *out_result) {
     const kiln_import_options options = import_options(j);
     kiln_quantize_plan plan = {0};
     kiln_sites sites = {0};
@@ -225,7 +227,8 @@ static kiln_status rewrite(const job *j, kiln_onnx_edit *edit, kiln_cage_result 
     return st;
 }
 
-static kiln_status write_caged(void *context, kiln_arena *arena, kiln_cage_result *out_result) {
+static kiln_status write_isolated(void *context, kiln_arena *arena,
+                                  kiln_isolated_result *out_result) {
     const job *j = context;
     kiln_onnx_edit edit;
     kiln_status st = kiln_onnx_edit_init(&edit, j->bytes, &(kiln_onnx_files){0}, 0, arena);
@@ -278,19 +281,19 @@ kiln_status kiln_quantize_expected(kiln_str model, const kiln_quantize_options *
 
 /* ---- the caller's side ----------------------------------------------------------------------- */
 
-static kiln_status run_caged(job *j, const char *doing,
-                             kiln_status (*run)(void *context, kiln_arena *arena,
-                                                kiln_cage_result *out_result),
-                             kiln_arena *arena, kiln_mapping *out_bytes) {
+static kiln_status run_isolated(job *j, const char *doing,
+                                kiln_status (*run)(void *context, kiln_arena *arena,
+                                                   kiln_isolated_result *out_result),
+                                kiln_arena *arena, kiln_mapping *out_bytes) {
     static const kiln_import_options nothing;
-    kiln_cage_work work = {.what = kiln_arena_printf(arena, "%s %s", doing, j->path),
-                           .run = run,
-                           .context = j,
-                           .folder = j->folder};
-    j->uncaged = work.uncaged = kiln_env("KILN_UNCAGED") != NULL;
+    kiln_isolated_work work = {.what = kiln_arena_printf(arena, "%s %s", doing, j->path),
+                               .run = run,
+                               .context = j,
+                               .folder = j->folder};
+    j->in_process = work.in_process = kiln_env("KILN_NO_ISOLATION") != NULL;
     kiln_status st = kiln_memory_limit(j->options->import ? j->options->import : &nothing,
                                        &work.limits.memory_bytes);
-    return st ? st : kiln_cage_run(&work, out_bytes);
+    return st ? st : kiln_isolated_run(&work, out_bytes);
 }
 
 kiln_status kiln_quantize_read(const char *path, const kiln_quantize_options *options,
@@ -306,7 +309,7 @@ kiln_status kiln_quantize_read(const char *path, const kiln_quantize_options *op
              .bytes = {file.data, file.size},
              .folder = kiln_folder_of(path, arena),
              .options = options};
-    if (!st) st = run_caged(&j, "reading", read_caged, arena, &plan.bytes);
+    if (!st) st = run_isolated(&j, "reading", read_isolated, arena, &plan.bytes);
     kiln_file_unmap(&file);
     if (!st) st = take(&plan.bytes, &plan.graph, &plan.model, &summary);
     if (!st) {
@@ -329,7 +332,7 @@ kiln_status kiln_quantize_write(const char *path, const kiln_quantize_plan *plan
     kiln_quantised_model model = {0};
     kiln_str summary = {0};
     job j = {.path = path, .bytes = plan->model, .options = options, .plan = plan, .found = found};
-    kiln_status st = run_caged(&j, "quantising", write_caged, arena, &model.bytes);
+    kiln_status st = run_isolated(&j, "quantising", write_isolated, arena, &model.bytes);
     if (!st) st = take(&model.bytes, &model.graph, &model.model, &summary);
     if (!st) {
         kiln_quantize_plan named = {0};

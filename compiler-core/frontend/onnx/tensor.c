@@ -1,9 +1,9 @@
 /* TensorProto to tensor. */
 #include <string.h>
 
-#include "base/cage/cage.h"
 #include "base/check.h"
 #include "base/file.h"
+#include "base/isolated/isolated.h"
 #include "compiler-core/frontend/data_set.h"
 #include "compiler-core/frontend/onnx/external.h"
 #include "compiler-core/frontend/onnx/proto.h"
@@ -183,7 +183,8 @@ typedef struct file {
 } file;
 
 /* The tensor is returned as the only value of a graph with its name. */
-static kiln_status decode_caged(void *context, kiln_arena *arena, kiln_cage_result *out_result) {
+static kiln_status decode_isolated(void *context, kiln_arena *arena,
+                                   kiln_isolated_result *out_result) {
     const file *f = context;
     kiln_named_tensor named;
     kiln_status st =
@@ -193,7 +194,7 @@ static kiln_status decode_caged(void *context, kiln_arena *arena, kiln_cage_resu
     kiln_value value = kiln_graph_add_constant(graph, KILN_STR("tensor"), &named.tensor);
     kiln_vec_push_in(arena, &graph->output, value);
     const kiln_graph_bytes encoded = kiln_graph_encode(graph, arena);
-    *out_result = (kiln_cage_result){encoded.part_count, encoded.part};
+    *out_result = (kiln_isolated_result){encoded.part_count, encoded.part};
     return KILN_OK;
 }
 
@@ -215,12 +216,12 @@ kiln_status kiln_onnx_tensor_load(const char *path, kiln_arena *arena,
                                   kiln_named_tensor *out_tensor) {
     file f = {.path = path};
     kiln_mapping result = {0};
-    const kiln_cage_work work = {.what = path, .run = decode_caged, .context = &f};
+    const kiln_isolated_work work = {.what = path, .run = decode_isolated, .context = &f};
     kiln_status st = kiln_file_map(path, &f.bytes);
     if (!st && f.bytes.size > KILN_MODEL_FILE_BYTES_MAX)
         st = KILN_ERROR(OUT_OF_RANGE, "%s has %zu bytes; at most %zu are read", path, f.bytes.size,
                         KILN_MODEL_FILE_BYTES_MAX);
-    if (!st) st = kiln_cage_run(&work, &result);
+    if (!st) st = kiln_isolated_run(&work, &result);
     if (!st)
         st = kiln_status_note(take_tensor((kiln_str){result.data, result.size}, arena, out_tensor),
                               "%s", path);

@@ -1,4 +1,4 @@
-/* The blobs run for real in test_cage and in the shell; here: what is made of their results. */
+/* The blobs run for real in test_isolated and in the shell; here: what is made of their results. */
 #include "rpc-server/golden.h"
 
 #include <string.h>

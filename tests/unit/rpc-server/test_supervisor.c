@@ -110,7 +110,7 @@ static void on_died(void *context, uint32_t slot, uint64_t run, const char *text
 static const kiln_supervisor_handler handler = {on_loaded, on_phase, on_vacated, on_finished,
                                                 on_died};
 
-static void create_cages(fixture *f, const kiln_executor *executor) {
+static void create_supervisor(fixture *f, const kiln_executor *executor) {
     uint32_t core[KILN_EXECUTOR_CORES_MAX];
     uint32_t core_count = kiln_board_cores(core, KILN_EXECUTOR_CORES_MAX);
     expect_ok(kiln_slots_share(core, core_count, 1, "/sys/devices/system", &f->slots));
@@ -136,7 +136,7 @@ static int set_up(void **state) {
     expect_ok(kiln_loop_create(&f->loop));
     f->deadline = kiln_timer_create(f->loop, on_deadline, f);
     expect_ok(kiln_helper_open(&(kiln_helper_options){.program = f->program}, &f->helper));
-    create_cages(f, NULL);
+    create_supervisor(f, NULL);
     *state = f;
     return 0;
 }

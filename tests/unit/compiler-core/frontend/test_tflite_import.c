@@ -1,4 +1,4 @@
-#include "compiler-core/frontend/caged.h"
+#include "compiler-core/frontend/isolated.h"
 #include "tests/unit/compiler-core/frontend/tflite_support.h"
 
 #include <string.h>
@@ -253,7 +253,7 @@ static void a_process_without_rights_reads_the_same(void **state) {
     const char *path = kiln_arena_printf(*state, "%s/m.tflite", make_folder(*state));
     tflite_model m = relu_of(*state, T_F32);
     expect_ok(kiln_file_write(path, tflite_bytes(&m, "0", "1"), 0600));
-    expect_ok(kiln_import_caged(path, NULL, *state, &graph, &bytes));
+    expect_ok(kiln_import_isolated(path, NULL, *state, &graph, &bytes));
     assert_string_equal(result_of(*state, graph), "f32[2]: 1 2");
     kiln_file_unmap(&bytes);
 }

@@ -1,8 +1,8 @@
-#include "compiler-core/frontend/caged.h"
+#include "compiler-core/frontend/isolated.h"
 
 #include <string.h>
 
-#include "base/cage/cage.h"
+#include "base/isolated/isolated.h"
 #include "base/opt.h"
 #include "compiler-core/graph/graph_codec.h"
 
@@ -17,17 +17,17 @@ typedef struct reading {
     kiln_mapping file;
     char *folder;
     const kiln_import_options *options;
-    bool uncaged;
+    bool in_process;
 } reading;
 
-static kiln_status run(void *context, kiln_arena *arena, kiln_cage_result *out_result) {
+static kiln_status run(void *context, kiln_arena *arena, kiln_isolated_result *out_result) {
     const reading *in = context;
     const kiln_str bytes = {in->file.data, in->file.size};
     kiln_import_options options = *in->options;
     kiln_graph *graph = NULL;
     head *begin = kiln_arena_alloc(arena, sizeof *begin);
     options.out_bound_count = &begin->bound_count;
-    options.open = in->uncaged ? NULL : kiln_cage_open;
+    options.open = in->in_process ? NULL : kiln_isolated_open;
     kiln_status st = kiln_status_note(kiln_import_bytes(bytes, in->folder, &options, arena, &graph),
                                       "%s", in->path);
     if (st) return st;
@@ -35,7 +35,7 @@ static kiln_status run(void *context, kiln_arena *arena, kiln_cage_result *out_r
     kiln_str *part = KILN_ARENA_ARRAY(arena, kiln_str, encoded.part_count + 1);
     part[0] = (kiln_str){(const char *)begin, sizeof *begin};
     memcpy(part + 1, encoded.part, encoded.part_count * sizeof *part);
-    *out_result = (kiln_cage_result){encoded.part_count + 1, part};
+    *out_result = (kiln_isolated_result){encoded.part_count + 1, part};
     return KILN_OK;
 }
 
@@ -58,13 +58,13 @@ static kiln_status take(const kiln_mapping *bytes, const kiln_import_options *op
     return KILN_OK;
 }
 
-kiln_status kiln_read_caged(const char *path, const kiln_import_options *options, kiln_arena *arena,
-                            kiln_mapping *out_bytes, kiln_str *out_graph) {
+kiln_status kiln_read_isolated(const char *path, const kiln_import_options *options,
+                               kiln_arena *arena, kiln_mapping *out_bytes, kiln_str *out_graph) {
     static const kiln_import_options nothing = {0};
     reading in = {.path = path,
                   .options = options ? options : &nothing,
-                  .uncaged = kiln_env("KILN_UNCAGED") != NULL};
-    kiln_cage_work work = {.run = run, .context = &in, .uncaged = in.uncaged};
+                  .in_process = kiln_env("KILN_NO_ISOLATION") != NULL};
+    kiln_isolated_work work = {.run = run, .context = &in, .in_process = in.in_process};
     kiln_mapping bytes = {0};
     *out_bytes = bytes;
     kiln_status st = kiln_file_map(path, &in.file);
@@ -76,7 +76,7 @@ kiln_status kiln_read_caged(const char *path, const kiln_import_options *options
         in.folder = kiln_folder_of(path, arena);
         work.what = kiln_arena_printf(arena, "reading %s", path);
         work.folder = in.folder;
-        st = kiln_cage_run(&work, &bytes);
+        st = kiln_isolated_run(&work, &bytes);
     }
     kiln_file_unmap(&in.file);
     if (!st) st = kiln_status_note(take(&bytes, in.options, out_graph), "the graph of %s", path);
@@ -87,10 +87,11 @@ kiln_status kiln_read_caged(const char *path, const kiln_import_options *options
     return st;
 }
 
-kiln_status kiln_import_caged(const char *path, const kiln_import_options *options,
-                              kiln_arena *arena, kiln_graph **out_graph, kiln_mapping *out_bytes) {
+kiln_status kiln_import_isolated(const char *path, const kiln_import_options *options,
+                                 kiln_arena *arena, kiln_graph **out_graph,
+                                 kiln_mapping *out_bytes) {
     kiln_str bytes = {0};
-    kiln_status st = kiln_read_caged(path, options, arena, out_bytes, &bytes);
+    kiln_status st = kiln_read_isolated(path, options, arena, out_bytes, &bytes);
     if (st) return st;
     st = kiln_status_note(kiln_graph_decode(bytes, arena, out_graph), "the graph of %s", path);
     if (st) kiln_file_unmap(out_bytes);

@@ -1,5 +1,5 @@
-/* A model read in a cage is the model that is read without one. */
-#include "compiler-core/frontend/caged.h"
+/* A model read in an isolated process equals the model read without one. */
+#include "compiler-core/frontend/isolated.h"
 
 #include "compiler-core/graph/graph_codec.h"
 #include "tests/unit/compiler-core/frontend/support.h"
@@ -41,13 +41,13 @@ static void the_graph_is_the_same(void **state) {
     const float data[] = {3, 4};
     const model_parts parts = with_external(*state, "w.bin");
     const world w = make_world(*state, &parts);
-    kiln_graph *plain = NULL, *caged = NULL;
+    kiln_graph *plain = NULL, *isolated = NULL;
     kiln_mapping bytes;
     expect_ok(kiln_file_write(kiln_arena_printf(*state, "%s/w.bin", w.folder),
                               (kiln_str){(const char *)data, sizeof data}, 0600));
     expect_ok(kiln_import_file(w.path, NULL, *state, &plain));
-    expect_ok(kiln_import_caged(w.path, NULL, *state, &caged, &bytes));
-    assert_true(kiln_str_equal(bytes_of(plain, *state), bytes_of(caged, *state)));
+    expect_ok(kiln_import_isolated(w.path, NULL, *state, &isolated, &bytes));
+    assert_true(kiln_str_equal(bytes_of(plain, *state), bytes_of(isolated, *state)));
     kiln_file_unmap(&bytes);
     remove_folder(w.folder);
 }
@@ -66,7 +66,7 @@ static void what_is_known_is_bound(void **state) {
         .known_count = 1, .known = &known, .out_bound_count = &bound};
     kiln_graph *graph = NULL;
     kiln_mapping bytes;
-    expect_ok(kiln_import_caged(w.path, &options, *state, &graph, &bytes));
+    expect_ok(kiln_import_isolated(w.path, &options, *state, &graph, &bytes));
     assert_int_equal(bound, 1);
     kiln_file_unmap(&bytes);
     remove_folder(w.folder);
@@ -78,17 +78,18 @@ static void errors_are_those_of_reading(void **state) {
     world w = make_world(*state, &outside);
     kiln_graph *graph = NULL;
     kiln_mapping bytes;
-    expect_error(kiln_import_caged(w.path, NULL, *state, &graph, &bytes), INVALID_ARGUMENT,
+    expect_error(kiln_import_isolated(w.path, NULL, *state, &graph, &bytes), INVALID_ARGUMENT,
                  "leaves");
     remove_folder(w.folder);
     w = make_world(*state, &missing);
-    expect_error(kiln_import_caged(w.path, NULL, *state, &graph, &bytes), NOT_FOUND, "w.bin");
+    expect_error(kiln_import_isolated(w.path, NULL, *state, &graph, &bytes), NOT_FOUND, "w.bin");
     remove_folder(w.folder);
-    expect_error(kiln_import_caged("/nowhere/m.onnx", NULL, *state, &graph, &bytes), NOT_FOUND,
+    expect_error(kiln_import_isolated("/nowhere/m.onnx", NULL, *state, &graph, &bytes), NOT_FOUND,
                  "/nowhere/m.onnx");
     const kiln_import_options options = {.memory_mib = UINT64_MAX};
     w = make_world(*state, &missing);
-    expect_error(kiln_import_caged(w.path, &options, *state, &graph, &bytes), OUT_OF_RANGE, "MiB");
+    expect_error(kiln_import_isolated(w.path, &options, *state, &graph, &bytes), OUT_OF_RANGE,
+                 "MiB");
     remove_folder(w.folder);
 }
 

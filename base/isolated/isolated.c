@@ -1,5 +1,6 @@
-/* A child for one piece of work: starting it, serving it, finding out how it ended. */
-#include "base/cage/cage.h"
+/* A child process for one piece of work: starts it, answers its requests, and finds out how it
+ * ended. */
+#include "base/isolated/isolated.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,9 +27,9 @@
 /* Descriptors of the child. */
 enum { CHILD_SOCKET = 0, CHILD_RESULT = 1, CHILD_ERROR = 2 };
 
-/* What goes over the socket, one message each. The parent says when the child may begin. The child
- * asks for a file or an answer (to what it wrote where its result goes, too), which comes as a
- * descriptor or an error, names its steps, and says how its work ended. */
+/* Messages on the socket. The parent tells the child to begin. The child asks for a file or an
+ * answer (also about bytes in its result file), which comes as a descriptor or an error; it names
+ * its steps, and reports how its work ended. */
 typedef enum talk_kind {
     TALK_BEGIN = 1,
     TALK_OPEN,
@@ -41,12 +42,12 @@ typedef enum talk_kind {
 typedef struct talk {
     uint32_t kind; /* talk_kind */
     uint32_t code; /* kiln_code */
-    uint64_t size; /* of what is given */
+    uint64_t size; /* of the given bytes */
     char text[TEXT_MAX];
 } talk;
 #define TALK_HEAD offsetof(talk, text)
 
-/* Sends it with `fd` unless that is -1. False: nobody is there. */
+/* Sends a message, with `fd` unless that is -1. False: the other end is closed. */
 static bool say(int socket, talk_kind kind, kiln_code code, uint64_t size, const char *text,
                 int fd) {
     talk t = {.kind = kind, .code = (uint32_t)code, .size = size};
@@ -70,7 +71,8 @@ static bool say(int socket, talk_kind kind, kiln_code code, uint64_t size, const
     return sent == (ssize_t)part.iov_len;
 }
 
-/* Receives one; `*out_fd` is -1 when none came with it. False: at the end, or it is none. */
+/* Receives a message; `*out_fd` is -1 if it has no descriptor. False: the other end is closed, or
+ * the message is invalid. */
 static bool hear(int socket, talk *out, int *out_fd) {
     struct iovec part = {out, sizeof *out};
     union {
@@ -119,7 +121,7 @@ static kiln_status status_of(const talk *t) {
 
 /* ---- the child ------------------------------------------------------------------------------- */
 
-/* Asks for a file, or for an answer in one. */
+/* Asks for a file, or for an answer, which comes in a file. */
 static kiln_status get(talk_kind kind, const char *text, size_t shown, int *out_fd,
                        size_t *out_size) {
     talk answer;
@@ -132,16 +134,17 @@ static kiln_status get(talk_kind kind, const char *text, size_t shown, int *out_
     return KILN_OK;
 }
 
-kiln_status kiln_cage_open(const char *path, int *out_fd, size_t *out_size) {
+kiln_status kiln_isolated_open(const char *path, int *out_fd, size_t *out_size) {
     return get(TALK_OPEN, path, 0, out_fd, out_size);
 }
 
-static kiln_status answer_here(const kiln_cage_work *work, kiln_str question, kiln_strbuf *out) {
+static kiln_status answer_here(const kiln_isolated_work *work, kiln_str question,
+                               kiln_strbuf *out) {
     return work->answer ? work->answer(work->context, question, out)
                         : KILN_ERROR(PERMISSION_DENIED, "nothing is answered here");
 }
 
-/* An answer as bytes. */
+/* Asks, and reads the answer's bytes. */
 static kiln_status get_bytes(talk_kind kind, const char *text, size_t shown, kiln_arena *arena,
                              kiln_str *out_answer) {
     kiln_mapping given = {0};
@@ -155,32 +158,32 @@ static kiln_status get_bytes(talk_kind kind, const char *text, size_t shown, kil
     return st;
 }
 
-kiln_status kiln_cage_ask(const kiln_cage_work *work, const char *question, kiln_arena *arena,
-                          kiln_str *out_answer) {
+kiln_status kiln_isolated_ask(const kiln_isolated_work *work, const char *question,
+                              kiln_arena *arena, kiln_str *out_answer) {
     kiln_strbuf bytes = {0};
-    if (!work->uncaged) return get_bytes(TALK_ASK, question, 0, arena, out_answer);
+    if (!work->in_process) return get_bytes(TALK_ASK, question, 0, arena, out_answer);
     kiln_status st = answer_here(work, kiln_str_from(question), &bytes);
     *out_answer = kiln_strbuf_end(&bytes, arena);
     return st;
 }
 
-static kiln_status write_result(int fd, const kiln_cage_result *result) {
+static kiln_status write_result(int fd, const kiln_isolated_result *result) {
     kiln_status st = KILN_OK;
     for (uint32_t i = 0; !st && i < result->part_count; i++) st = write_bytes(fd, result->part[i]);
     return kiln_status_note(st, "what it gives");
 }
 
-static kiln_status look_here(const kiln_cage_work *work, kiln_str bytes, kiln_strbuf *out) {
+static kiln_status look_here(const kiln_isolated_work *work, kiln_str bytes, kiln_strbuf *out) {
     return work->look ? work->look(work->context, bytes, out)
                       : KILN_ERROR(PERMISSION_DENIED, "nothing is looked at here");
 }
 
-kiln_status kiln_cage_show(const kiln_cage_work *work, const kiln_cage_result *what,
-                           kiln_arena *arena, kiln_str *out_answer) {
+kiln_status kiln_isolated_show(const kiln_isolated_work *work, const kiln_isolated_result *what,
+                               kiln_arena *arena, kiln_str *out_answer) {
     kiln_strbuf all = {0}, bytes = {0};
     size_t size = 0;
     for (uint32_t i = 0; i < what->part_count; i++) size += what->part[i].size;
-    if (!work->uncaged) {
+    if (!work->in_process) {
         kiln_status st = write_result(CHILD_RESULT, what);
         return st ? st : get_bytes(TALK_SHOW, "", size, arena, out_answer);
     }
@@ -192,24 +195,24 @@ kiln_status kiln_cage_show(const kiln_cage_work *work, const kiln_cage_result *w
     return st;
 }
 
-void kiln_cage_step(const kiln_cage_work *work, const char *name) {
-    if (!work->uncaged) say(CHILD_SOCKET, TALK_STEP, KILN_OK, 0, name, -1);
+void kiln_isolated_step(const kiln_isolated_work *work, const char *name) {
+    if (!work->in_process) say(CHILD_SOCKET, TALK_STEP, KILN_OK, 0, name, -1);
 }
 
-/* Of the parent's descriptors only its own ends stay, as 0, 1 and 2. */
+/* Closes the parent's descriptors except the child's ends, which become 0, 1 and 2. */
 static bool take_ends(int socket, int result, int error) {
     int ends[] = {socket, result, error};
-    for (int i = 0; i < 3; i++) /* none of them may be below 3 when they are moved there */
+    for (int i = 0; i < 3; i++) /* moved above 2 first, so that none is overwritten */
         if ((ends[i] = fcntl(ends[i], F_DUPFD, 3)) < 0) return false;
     for (int i = 0; i < 3; i++)
         if (dup2(ends[i], i) < 0) return false;
     return true;
 }
 
-/* Its status; what it gives is in `fd`. */
-static kiln_status do_work(const kiln_cage_work *work, int fd) {
+/* Runs the work; its result is in `fd`. */
+static kiln_status do_work(const kiln_isolated_work *work, int fd) {
     kiln_arena arena;
-    kiln_cage_result out = {0};
+    kiln_isolated_result out = {0};
     kiln_arena_init(&arena, 0);
     kiln_status st = work->run(work->context, &arena, &out);
     if (!st) st = write_result(fd, &out);
@@ -223,15 +226,15 @@ static bool may_begin(void) {
     return hear(CHILD_SOCKET, &t, &fd) && t.kind == TALK_BEGIN;
 }
 
-KILN_NORETURN static void be_child(const kiln_cage_work *work, pid_t parent, int socket, int result,
-                                   int error) {
-    kiln_cage_limits limits = work->limits;
-    if (!limits.cpu_s) limits.cpu_s = KILN_SUPERVISOR_CPU_S;
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* and again where a change of user clears it */
+KILN_NORETURN static void be_child(const kiln_isolated_work *work, pid_t parent, int socket,
+                                   int result, int error) {
+    kiln_isolated_limits limits = work->limits;
+    if (!limits.cpu_s) limits.cpu_s = KILN_ISOLATED_CPU_S;
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* set again after a change of user, which clears it */
     if (getppid() != parent || !take_ends(socket, result, error)) _exit(1);
-    signal(SIGINT, SIG_IGN); /* its parent ends it, when that is stopped */
+    signal(SIGINT, SIG_IGN); /* its parent ends it when it is interrupted itself */
     signal(SIGTERM, SIG_IGN);
-    kiln_status st = kiln_cage_shut(KILN_CAGE_PARSE, CHILD_ERROR, &limits);
+    kiln_status st = kiln_isolated_drop_rights(KILN_ISOLATED_PARSE, CHILD_ERROR, &limits);
     if (!may_begin()) _exit(1);
     if (!st) st = do_work(work, CHILD_RESULT);
     say(CHILD_SOCKET, TALK_STATUS, kiln_status_code(st), 0, kiln_status_text(st), -1);
@@ -240,18 +243,18 @@ KILN_NORETURN static void be_child(const kiln_cage_work *work, pid_t parent, int
 
 /* ---- the parent ------------------------------------------------------------------------------ */
 
-struct kiln_cage {
-    const kiln_cage_work *work;
+struct kiln_isolated_process {
+    const kiln_isolated_work *work;
     pid_t pid;
-    int socket, result, error; /* our ends; -1: none */
-    bool told;                 /* it said how its work ended */
-    bool too_long;             /* it was waited for long enough */
-    bool step_too_long;        /* for one step of it */
-    char step[STEP_TEXT_MAX];  /* printable; the last one that it named */
+    int socket, result, error; /* the parent's ends; -1: none */
+    bool told;                 /* the child reported how its work ended */
+    bool too_long;             /* the time limit was exceeded */
+    bool step_too_long;        /* the limit of a step was exceeded */
+    char step[STEP_TEXT_MAX];  /* the last step's name, printable */
     kiln_status status;
 };
 
-static kiln_status take_result(const kiln_cage *c, kiln_mapping *out_result) {
+static kiln_status take_result(const kiln_isolated_process *c, kiln_mapping *out_result) {
     struct stat info;
     if (fstat(c->result, &info) != 0 || info.st_size < 0)
         return KILN_ERROR(INTERNAL, "%s: %s", c->work->what, strerror(errno));
@@ -259,13 +262,13 @@ static kiln_status take_result(const kiln_cage *c, kiln_mapping *out_result) {
                             c->work->what);
 }
 
-static void give(const kiln_cage *c, kiln_status st, size_t size, int fd) {
+static void give(const kiln_isolated_process *c, kiln_status st, size_t size, int fd) {
     say(c->socket, TALK_GIVEN, kiln_status_code(st), size, st ? kiln_status_text(st) : "", fd);
     kiln_fd_close(&fd);
     kiln_status_free(st);
 }
 
-static void open_for(const kiln_cage *c, const char *path) {
+static void open_for(const kiln_isolated_process *c, const char *path) {
     int fd = -1;
     size_t size = 0;
     kiln_status st = c->work->folder
@@ -274,24 +277,25 @@ static void open_for(const kiln_cage *c, const char *path) {
     give(c, st, size, fd);
 }
 
-/* Gives the bytes of an answer, or `st`. */
-static void give_bytes(const kiln_cage *c, kiln_status st, kiln_strbuf *bytes) {
+/* Sends the bytes of an answer, or `st`. */
+static void give_bytes(const kiln_isolated_process *c, kiln_status st, kiln_strbuf *bytes) {
     int fd = -1;
-    if (!st && (fd = memfd_create("kiln-cage", MFD_CLOEXEC)) < 0)
+    if (!st && (fd = memfd_create("kiln-isolated", MFD_CLOEXEC)) < 0)
         st = KILN_ERROR(RESOURCE_EXHAUSTED, "no memory for an answer: %s", strerror(errno));
     if (!st) st = write_bytes(fd, kiln_strbuf_view(bytes));
     give(c, st, bytes->size, fd);
     kiln_strbuf_deinit(bytes);
 }
 
-static void answer_for(const kiln_cage *c, const char *question) {
+static void answer_for(const kiln_isolated_process *c, const char *question) {
     kiln_strbuf bytes = {0};
     kiln_status st = answer_here(c->work, kiln_str_from(question), &bytes);
     give_bytes(c, st, &bytes);
 }
 
-/* What it wrote so far, which is then taken away: both have the same file, and place in it. */
-static void look_for(const kiln_cage *c, uint64_t size) {
+/* Passes what the child wrote to `look`, and then empties the result file, whose offset both share.
+ */
+static void look_for(const kiln_isolated_process *c, uint64_t size) {
     kiln_mapping shown = {0};
     kiln_strbuf bytes = {0};
     kiln_status st = take_result(c, &shown);
@@ -305,12 +309,13 @@ static void look_for(const kiln_cage *c, uint64_t size) {
     give_bytes(c, st, &bytes);
 }
 
-static uint32_t cpu_s_of(const kiln_cage *c) {
-    return c->work->limits.cpu_s ? c->work->limits.cpu_s : KILN_SUPERVISOR_CPU_S;
+static uint32_t cpu_s_of(const kiln_isolated_process *c) {
+    return c->work->limits.cpu_s ? c->work->limits.cpu_s : KILN_ISOLATED_CPU_S;
 }
 
-/* Serves the child until it ends or hangs. A child without rights can still wait for ever. */
-static void serve(kiln_cage *c) {
+/* Answers the child until it ends or exceeds its time, because even a process without rights can
+ * wait forever. */
+static void serve(kiln_isolated_process *c) {
     const uint64_t step_ns = c->work->step_s ? c->work->step_s * KILN_NS_PER_S : UINT64_MAX / 2;
     uint64_t now_ns = kiln_clock_ns(), step_end_ns = now_ns + step_ns;
     const uint64_t end_ns = now_ns + 4 * cpu_s_of(c) * KILN_NS_PER_S;
@@ -327,7 +332,7 @@ static void serve(kiln_cage *c) {
         if (n == 0 || (n < 0 && errno == EINTR)) continue;
         if (n < 0) return;
         const bool heard = hear(c->socket, &t, &fd);
-        kiln_fd_close(&fd); /* nothing of it is wanted */
+        kiln_fd_close(&fd); /* no message to the parent has a descriptor */
         if (!heard) return;
         if (t.kind == TALK_OPEN) {
             open_for(c, t.text);
@@ -347,16 +352,18 @@ static void serve(kiln_cage *c) {
     }
 }
 
-/* Programs in C++ say it so. */
+/* Matches the message of C++ programs without memory. */
 static bool says_no_memory(const char *line) {
     return strstr(line, "std::bad_alloc") || strstr(line, "ut of memory");
 }
 
-/* How `subject` died, with the first line that it wrote. */
-static kiln_status how_it_died(const kiln_cage *c, int wait_status, const char *subject) {
+/* Describes how the child died, with its first line of output. */
+static kiln_status how_it_died(const kiln_isolated_process *c, int wait_status,
+                               const char *subject) {
     char said[512], line[256] = "";
-    const kiln_cage_limits *limits = &c->work->limits;
-    const uint64_t memory = limits->memory_bytes ? limits->memory_bytes : KILN_CAGE_MEMORY_BYTES;
+    const kiln_isolated_limits *limits = &c->work->limits;
+    const uint64_t memory =
+        limits->memory_bytes ? limits->memory_bytes : KILN_ISOLATED_MEMORY_BYTES;
     const int code = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : -1;
     const int number = WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : 0;
     ssize_t size = read(c->error, said, sizeof said);
@@ -377,11 +384,11 @@ static kiln_status how_it_died(const kiln_cage *c, int wait_status, const char *
                       line[0] ? ": " : "", line);
 }
 
-static kiln_status start(kiln_cage *c) {
+static kiln_status start(kiln_isolated_process *c) {
     int sockets[2] = {-1, -1}, errors[2] = {-1, -1};
     const pid_t parent = getpid();
-    c->result = memfd_create("kiln-cage", MFD_CLOEXEC);
-    if (c->work->uncaged && c->result >= 0) return KILN_OK;
+    c->result = memfd_create("kiln-isolated", MFD_CLOEXEC);
+    if (c->work->in_process && c->result >= 0) return KILN_OK;
     if (c->result >= 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) == 0 &&
         pipe2(errors, O_CLOEXEC | O_NONBLOCK) == 0)
         c->pid = fork();
@@ -396,19 +403,20 @@ static kiln_status start(kiln_cage *c) {
                                    c->work->what, strerror(error));
 }
 
-kiln_status kiln_cage_start(const kiln_cage_work *work, kiln_cage **out_cage) {
-    kiln_cage *c = kiln_alloc(sizeof *c);
-    *c = (kiln_cage){.work = work, .pid = -1, .socket = -1, .result = -1, .error = -1};
+kiln_status kiln_isolated_start(const kiln_isolated_work *work,
+                                kiln_isolated_process **out_process) {
+    kiln_isolated_process *c = kiln_alloc(sizeof *c);
+    *c = (kiln_isolated_process){.work = work, .pid = -1, .socket = -1, .result = -1, .error = -1};
     kiln_status st = start(c);
     if (st)
-        kiln_cage_cancel(c);
+        kiln_isolated_cancel(c);
     else
-        *out_cage = c;
+        *out_process = c;
     return st;
 }
 
-/* It has ended, is about to, or hangs. What ends already ends as it was going to. */
-static int end_child(kiln_cage *c) {
+/* Ends the child, which may have ended already, and returns its wait status. */
+static int end_child(kiln_isolated_process *c) {
     int wait_status = 0;
     if (c->pid <= 0) return 0;
     kill(c->pid, SIGKILL);
@@ -417,7 +425,7 @@ static int end_child(kiln_cage *c) {
     return wait_status;
 }
 
-void kiln_cage_cancel(kiln_cage *c) {
+void kiln_isolated_cancel(kiln_isolated_process *c) {
     if (!c) return;
     end_child(c);
     kiln_fd_close(&c->socket);
@@ -426,8 +434,8 @@ void kiln_cage_cancel(kiln_cage *c) {
     kiln_free(c);
 }
 
-/* Errors of its own name the step themselves. */
-static kiln_status work_in_child(kiln_cage *c) {
+/* The work's own errors already name the step. */
+static kiln_status work_in_child(kiln_isolated_process *c) {
     say(c->socket, TALK_BEGIN, KILN_OK, 0, "", -1);
     serve(c);
     const int wait_status = end_child(c);
@@ -439,15 +447,15 @@ static kiln_status work_in_child(kiln_cage *c) {
     return st;
 }
 
-kiln_status kiln_cage_finish(kiln_cage *c, kiln_mapping *out_result) {
-    kiln_status st = c->work->uncaged ? do_work(c->work, c->result) : work_in_child(c);
+kiln_status kiln_isolated_finish(kiln_isolated_process *c, kiln_mapping *out_result) {
+    kiln_status st = c->work->in_process ? do_work(c->work, c->result) : work_in_child(c);
     if (!st) st = take_result(c, out_result);
-    kiln_cage_cancel(c);
+    kiln_isolated_cancel(c);
     return st;
 }
 
-kiln_status kiln_cage_run(const kiln_cage_work *work, kiln_mapping *out_result) {
-    kiln_cage *c = NULL;
-    kiln_status st = kiln_cage_start(work, &c);
-    return st ? st : kiln_cage_finish(c, out_result);
+kiln_status kiln_isolated_run(const kiln_isolated_work *work, kiln_mapping *out_result) {
+    kiln_isolated_process *c = NULL;
+    kiln_status st = kiln_isolated_start(work, &c);
+    return st ? st : kiln_isolated_finish(c, out_result);
 }

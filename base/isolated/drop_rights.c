@@ -1,4 +1,4 @@
-/* Giving up rights. */
+/* Drops the rights of a process. */
 #include <errno.h>
 #include <grp.h>
 #include <linux/seccomp.h>
@@ -14,10 +14,10 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/cage/cage.h"
+#include "base/isolated/isolated.h"
 #include "base/macros.h"
 
-#define NOBODY 65534u /* who root becomes */
+#define NOBODY 65534u /* root's user after the change */
 #define DESCRIPTORS_MORE                                                     \
     2 /* that are open at once beyond those that are kept: a file of a model \
        */
@@ -32,7 +32,7 @@ static kiln_status limit(int resource, uint64_t value, const char *what) {
     struct rlimit now;
     if (getrlimit(resource, &now) != 0) return refused(what);
     const rlim_t wanted = KILN_MIN((rlim_t)value, now.rlim_max);
-    /* A second later than SIGXCPU, which says why, the system kills. */
+    /* The system kills a second after SIGXCPU, which tells the reason. */
     const rlim_t most = resource == RLIMIT_CPU && wanted < now.rlim_max ? wanted + 1 : wanted;
     return setrlimit(resource, &(struct rlimit){wanted, most}) == 0 ? KILN_OK : refused(what);
 }
@@ -41,19 +41,19 @@ static kiln_status leave_root(void) {
     if (geteuid() != 0) return KILN_OK;
     if (setgroups(0, NULL) != 0 || setresgid(NOBODY, NOBODY, NOBODY) != 0 ||
         setresuid(NOBODY, NOBODY, NOBODY) != 0)
-        /* A container may have root and no other user; what else is given up holds there too. */
+        /* A container may have no other user than root; the other steps work there, too. */
         return errno == EPERM || errno == EINVAL ? KILN_OK : refused("leaving root");
     return KILN_OK;
 }
 
-/* Its strings as well: they are what a hijacked process would read. */
+/* Also wipes the strings, which a hijacked process could read. */
 static void empty_environment(void) {
     for (char **variable = environ; variable && *variable; variable++)
         kiln_wipe(*variable, strlen(*variable));
     clearenv();
 }
 
-/* Needed by everybody: memory, time, descriptors that are there, an orderly end. */
+/* Calls for all profiles: memory, time, open descriptors, exit. */
 static const int calls_of_all[] = {SCMP_SYS(read),
                                    SCMP_SYS(pread64),
                                    SCMP_SYS(readv),
@@ -119,38 +119,39 @@ static int allow_all(scmp_filter_ctx filter, const int *call, size_t count) {
     return rc;
 }
 
-/* `call` where no bit of `bits` is set in argument `index`. */
+/* Allows `call` if no bit of `bits` is set in argument `index`. */
 static int allow_without(scmp_filter_ctx filter, int call, unsigned index, uint64_t bits) {
     const struct scmp_arg_cmp none = {index, SCMP_CMP_MASKED_EQ, bits, 0};
     return seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, call, 1, &none);
 }
 
-static int add_rules(scmp_filter_ctx filter, kiln_cage_profile profile) {
+static int add_rules(scmp_filter_ctx filter, kiln_isolated_profile profile) {
     int rc = allow_all(filter, calls_of_all, KILN_ARRAY_COUNT(calls_of_all));
     if (rc == 0) /* abort, of itself */
         rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
                               SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid(), 0));
-    if (profile == KILN_CAGE_PARSE) {
+    if (profile == KILN_ISOLATED_PARSE) {
         if (rc == 0) rc = allow_without(filter, SCMP_SYS(mmap), 2, PROT_EXEC);
         if (rc == 0) rc = allow_without(filter, SCMP_SYS(mmap2), 2, PROT_EXEC);
         if (rc == 0) rc = allow_without(filter, SCMP_SYS(mprotect), 2, PROT_EXEC);
         return rc;
     }
     if (rc == 0) rc = allow_all(filter, calls_of_compilers, KILN_ARRAY_COUNT(calls_of_compilers));
-    /* base/target_native.c asks for the state of AMX tiles; without an answer this machine would
-     * not be the one that the caller asks code for. */
+    /* base/target_native.c requests the state of AMX tiles; without it this process' "native" would
+     * differ from the caller's. */
     enum { ARCH_REQ_XCOMP_PERM = 0x1023 };
     if (rc == 0)
         rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(arch_prctl), 1,
                               SCMP_A0(SCMP_CMP_EQ, ARCH_REQ_XCOMP_PERM, 0));
-    /* Threads are no processes. The flags of clone3 cannot be seen: libc then takes clone. */
+    /* Allows threads, not processes. Filters cannot see the flags of clone3, so it fails and libc
+     * uses clone. */
     const struct scmp_arg_cmp thread = {0, SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD};
     if (rc == 0) rc = seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1, &thread);
     if (rc == 0) rc = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
     return rc;
 }
 
-static kiln_status install_filter(kiln_cage_profile profile) {
+static kiln_status install_filter(kiln_isolated_profile profile) {
     uint32_t action = SECCOMP_RET_ERRNO;
     if (syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) != 0) return KILN_OK;
     scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
@@ -161,9 +162,10 @@ static kiln_status install_filter(kiln_cage_profile profile) {
     return rc == 0 ? KILN_OK : refused("the filter of system calls");
 }
 
-kiln_status kiln_cage_shut(kiln_cage_profile profile, int keep_fd_max,
-                           const kiln_cage_limits *limits) {
-    const uint64_t memory = limits->memory_bytes ? limits->memory_bytes : KILN_CAGE_MEMORY_BYTES;
+kiln_status kiln_isolated_drop_rights(kiln_isolated_profile profile, int keep_fd_max,
+                                      const kiln_isolated_limits *limits) {
+    const uint64_t memory =
+        limits->memory_bytes ? limits->memory_bytes : KILN_ISOLATED_MEMORY_BYTES;
     empty_environment();
     if (close_range((unsigned)keep_fd_max + 1, ~0U, 0) != 0) return refused("closing descriptors");
     kiln_status st = leave_root();
@@ -171,12 +173,12 @@ kiln_status kiln_cage_shut(kiln_cage_profile profile, int keep_fd_max,
     if (!st && prctl(PR_SET_DUMPABLE, 0) != 0) st = refused("core dumps");
     if (!st && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) st = refused("new privileges");
     if (!st) st = limit(RLIMIT_CORE, 0, "core dumps");
-    /* What it gives back is a file in memory. */
-    if (!st) st = limit(RLIMIT_FSIZE, profile == KILN_CAGE_COMPILE ? 0 : memory, "files");
+    /* The result is a file in memory. */
+    if (!st) st = limit(RLIMIT_FSIZE, profile == KILN_ISOLATED_COMPILE ? 0 : memory, "files");
     if (!st) st = limit(RLIMIT_NOFILE, (uint64_t)keep_fd_max + 1 + DESCRIPTORS_MORE, "descriptors");
-    if (!st && profile == KILN_CAGE_PARSE) st = limit(RLIMIT_NPROC, 0, "processes");
+    if (!st && profile == KILN_ISOLATED_PARSE) st = limit(RLIMIT_NPROC, 0, "processes");
     if (!st && limits->cpu_s) st = limit(RLIMIT_CPU, limits->cpu_s, "processor time");
-    /* Sanitizers map more than any program. */
+    /* Sanitizers map more memory than any limit. */
     if (!st && !KILN_SANITIZED) st = limit(RLIMIT_DATA, memory, "memory");
     return st ? st : install_filter(profile);
 }

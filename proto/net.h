@@ -190,12 +190,12 @@ typedef struct kiln_peer {
 /* Counts of the listeners of a loop since it was made: X(name, doc). */
 #define KILN_NET_COUNTS(X)                                                  \
     X(accepted, "connections accepted")                                     \
-    X(welcomed, "connections let in")                                       \
-    X(refused, "connections turned away, or gone before they were known")   \
-    X(crowded_out, "silent connections that made place for others")         \
+    X(welcomed, "connections whose handshake succeeded")                    \
+    X(refused, "connections refused, or closed during their handshake")     \
+    X(crowded_out, "silent connections closed to make room for others")     \
     X(over_rate, "connections accepted from addresses that began too many") \
     X(no_descriptor, "connections closed because descriptors run out")      \
-    X(accept_errors, "connections that the system could not hand over")
+    X(accept_errors, "connections that the system failed to accept")
 
 typedef struct kiln_net_stats {
 #define X(name, doc) uint64_t name;

@@ -9,9 +9,9 @@ void kiln_tracker_print_net_metrics(const kiln_net_stats *stats, kiln_strbuf *ou
     KILN_NET_COUNTS(X)
 #undef X
     kiln_strbuf_printf(out,
-                       "# HELP kiln_net_strangers connections that are not known yet\n"
+                       "# HELP kiln_net_strangers connections in their handshake\n"
                        "# TYPE kiln_net_strangers gauge\nkiln_net_strangers %u\n"
-                       "# HELP kiln_net_known connections that were let in\n"
+                       "# HELP kiln_net_known connections whose handshake succeeded\n"
                        "# TYPE kiln_net_known gauge\nkiln_net_known %u\n",
                        stats->strangers, stats->known);
 }

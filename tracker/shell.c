@@ -278,13 +278,14 @@ static void on_refused(void *context, const kiln_peer *peer, kiln_status why) {
 
 static void on_losses(void *context, const kiln_net_stats *since) {
     (void)context;
-    kiln_log(KILN_LOG_WARN,
-             "more connections than places: of %llu accepted, %llu were let in; %llu silent ones "
-             "made place, %llu found no descriptor, %llu could not be accepted (`ulimit -n` says "
-             "how many descriptors there are)",
-             (unsigned long long)since->accepted, (unsigned long long)since->welcomed,
-             (unsigned long long)since->crowded_out, (unsigned long long)since->no_descriptor,
-             (unsigned long long)since->accept_errors);
+    kiln_log(
+        KILN_LOG_WARN,
+        "too many connections: of %llu accepted, %llu completed their handshake; %llu silent ones "
+        "were closed for others, %llu had no descriptor, %llu could not be accepted (`ulimit "
+        "-n` shows the number of descriptors)",
+        (unsigned long long)since->accepted, (unsigned long long)since->welcomed,
+        (unsigned long long)since->crowded_out, (unsigned long long)since->no_descriptor,
+        (unsigned long long)since->accept_errors);
 }
 
 static const kiln_conn_handler conn_handler = {on_opened, on_message, on_closed};

@@ -530,7 +530,7 @@ uint64_t kiln_blob_store_half(kiln_blob_store *store, const kiln_digest *digest)
 }
 
 static kiln_status cannot_go_on(uint64_t offset) {
-    return KILN_ERROR(ABORTED, "a blob cannot go on at byte %llu; ask again",
+    return KILN_ERROR(ABORTED, "a blob cannot continue at byte %llu; ask again",
                       (unsigned long long)offset);
 }
 
@@ -568,7 +568,7 @@ kiln_status kiln_blob_writer_open(kiln_blob_store *store, const kiln_digest *dig
         return KILN_ERROR(RESOURCE_EXHAUSTED,
                           "a blob of %llu bytes is larger than the store may be",
                           (unsigned long long)size);
-    if (offset > size) return KILN_ERROR(DATA_LOSS, "a blob that goes on behind its end");
+    if (offset > size) return KILN_ERROR(DATA_LOSS, "a blob that continues behind its end");
     kiln_strbuf path = {0};
     int fd = open_half(path_of(store, HALF_PREFIX, digest, &path), O_CREAT);
     if (fd < 0 && errno == EWOULDBLOCK && offset == 0) {

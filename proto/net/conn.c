@@ -8,7 +8,7 @@
 #include "proto/net/compression.h"
 #include "proto/net/loop_state.h"
 
-#define FLUSH_NS UINT64_C(1000000000)  /* for the last words of a connection that closes */
+#define FLUSH_NS UINT64_C(1000000000)  /* for the last messages of a connection that closes */
 #define SECRET_BYTES_MAX ((size_t)256) /* of a frame with one */
 #define GATHER_MAX ((size_t)64 << 10)  /* pending bytes that do not wait for the turn's end */
 
@@ -29,8 +29,7 @@ static void report_refusal(kiln_conn *conn) {
     } else if (key) {
         kiln_key_name_print(key, conn->peer.key);
     }
-    kiln_log(KILN_LOG_DEBUG, "%s was turned away: %s", conn->peer.address,
-             kiln_status_text(conn->why));
+    kiln_log(KILN_LOG_DEBUG, "%s was refused: %s", conn->peer.address, kiln_status_text(conn->why));
     conn->loop->conns.stats.refused++;
     if (conn->listen.refused) conn->listen.refused(conn->context, &conn->peer, conn->why);
 }

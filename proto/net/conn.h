@@ -10,7 +10,7 @@
 /* Bytes of messages compressed in one turn, at 0.3 GB/s; the others go out as they are. */
 #define KILN_NET_COMPRESS_PER_TURN ((size_t)512 << 10)
 /* Connections written to, and bytes, at each end of a turn: a write costs some 8 us, a MiB over TLS
- * 1 ms. What is left goes in the next turn. */
+ * 1 ms. The rest goes out in the next turn. */
 #define KILN_NET_WRITES_AT_ONCE 256u
 #define KILN_NET_WRITE_BYTES_AT_ONCE ((size_t)1 << 20)
 
@@ -33,7 +33,7 @@ typedef enum kiln_conn_state {
 typedef enum kiln_rank {
     KILN_RANK_SUSPECT, /* of an address that has begun too many connections */
     KILN_RANK_SILENT,  /* nothing came from it */
-    KILN_RANK_SPEAKS,  /* or comes from where others were let in */
+    KILN_RANK_SPEAKS,  /* or of an address where a handshake succeeded */
     KILN_RANK_COUNT
 } kiln_rank;
 
@@ -132,7 +132,7 @@ kiln_conn *kiln_conn_make(kiln_loop *loop, const kiln_conn_handler *handler, voi
 void kiln_conn_set_socket(kiln_conn *conn, kiln_socket *socket);
 /* Reads from the socket from here on. */
 void kiln_conn_read(kiln_conn *conn);
-/* Stops to read from an open connection, or goes on: its memory is full. */
+/* Stops reading from an open connection whose memory is full, or starts again. */
 void kiln_conn_pause(kiln_conn *conn, bool pause);
 /* Enters the list of its rank, or of known peers; leaves it. Of accepted connections. */
 void kiln_conn_enlist(kiln_conn *conn);

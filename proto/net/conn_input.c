@@ -61,7 +61,7 @@ static void on_frame(kiln_conn *conn, kiln_frame *frame) {
     }
     if (frame->type == KILN_MSG_DATA) {
         if (conn->state != KILN_CONN_OPEN || !conn->blobs)
-            st = KILN_ERROR(DATA_LOSS, "DATA that nobody asked for");
+            st = KILN_ERROR(DATA_LOSS, "DATA without a transfer of blobs");
         else
             st = kiln_blobs_data(conn->blobs, frame->stream, frame->body,
                                  frame->flags & KILN_FRAME_END);

@@ -87,7 +87,7 @@ static kiln_status check_dial(const kiln_dial_options *options,
         return KILN_OK;
     return KILN_ERROR(PERMISSION_DENIED,
                       "%s is not this machine and there is no key for it: --key-file F names one "
-                      "(`kiln key new` makes it), --insecure talks in the clear",
+                      "(`kiln key new` makes it), --insecure sends plain text",
                       options->address.host);
 }
 

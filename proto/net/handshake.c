@@ -17,7 +17,9 @@ static kiln_status check_in_force(const kiln_conn *conn) {
     const bool is_same =
         now && (conn->tls ? kiln_tls_has_proven(conn->tls, now) : kiln_shown_is(conn->shown, now));
     if (is_same) return KILN_OK;
-    if (now) return KILN_ERROR(UNAUTHENTICATED, "the key %s was made anew", conn->peer.key);
+    if (now)
+        return KILN_ERROR(UNAUTHENTICATED, "the key %s was replaced by a new one of the same name",
+                          conn->peer.key);
     return kiln_keyring_refusal(conn->listen.keyring, proven);
 }
 
@@ -132,8 +134,8 @@ static bool same_token(kiln_str given, const uint8_t *token) {
 static void refuse(kiln_conn *conn, kiln_status why) {
     kiln_status said =
         KILN_ERROR(UNAUTHENTICATED,
-                   "this tracker does not let you in: it wants one of its keys (--key-file F), or "
-                   "on its own machine the token in its user's KILN_HOME");
+                   "the tracker refused the connection: use one of its keys (--key-file F), or, on "
+                   "its own machine, the token in its user's KILN_HOME");
     kiln_conn_fail_saying(conn, why, said);
 }
 
@@ -268,7 +270,7 @@ static kiln_status refusal(const kiln_conn *conn, const kiln_msg_error *error) {
     kiln_status st = kiln_status_from_error(error);
     if (!kiln_conn_wants_proof(conn) || conn->proven || error->code != KILN_UNAUTHENTICATED)
         return st;
-    return kiln_status_note(st, "the tracker is of an older release that wants the token itself, "
+    return kiln_status_note(st, "the tracker is of an older release that expects the token itself, "
                                 "which is no longer sent: update the tracker");
 }
 

@@ -120,8 +120,8 @@ kiln_status kiln_credentials_load(const kiln_address *address, const char *home,
         } else if (!found.has_token && !st) {
             st = KILN_ERROR(PERMISSION_DENIED,
                             "%s is another machine and there is no key for it in %s: an "
-                            "administrator makes one with `kiln key new`; or --insecure, in the "
-                            "clear",
+                            "administrator makes one with `kiln key new`; --insecure sends plain "
+                            "text",
                             address->host, path.data);
         }
         kiln_strbuf_deinit(&path);

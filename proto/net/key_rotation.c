@@ -139,7 +139,7 @@ static void on_taken(kiln_conn *conn, const kiln_msg_key_taken *taken) {
         memcpy(why, taken->text.data, taken->text.size);
         kiln_keyring_settle(conn->listen.keyring, &next, KILN_KEY_DECLINED, why);
     } else if (stays) {
-        kiln_conn_fail_telling(conn, KILN_ERROR(UNAVAILABLE, "come back with the new key"));
+        kiln_conn_fail_telling(conn, KILN_ERROR(UNAVAILABLE, "connect again with the new key"));
     }
 }
 

@@ -1,4 +1,4 @@
-/* The keys that a listener goes by: keyring.c finds those that are good today, keyring_watch.c
+/* The keys of a listener: keyring.c finds those that are valid today, keyring_watch.c
  * reads and writes their file. */
 #ifndef KILN_PROTO_NET_KEYRING_H
 #define KILN_PROTO_NET_KEYRING_H

@@ -167,8 +167,8 @@ static kiln_status check_web(const kiln_listen_options *options) {
                           options->address.host);
     if (!options->keyring)
         return KILN_ERROR(PERMISSION_DENIED,
-                          "pages prove a key: --keys F lets in who holds one (`kiln key new` makes "
-                          "them)");
+                          "pages prove a key: --keys F accepts pages with one (`kiln key new` "
+                          "makes them)");
     return KILN_OK;
 }
 
@@ -178,8 +178,8 @@ static kiln_status check_secure(const kiln_listen_options *options) {
     if (!options->address.is_loopback)
         return KILN_ERROR(
             PERMISSION_DENIED,
-            "%s can be reached from other machines: --keys F lets in who holds a key (`kiln key "
-            "new` makes them), --insecure everybody",
+            "%s can be reached from other machines: --keys F accepts peers with a key (`kiln key "
+            "new` makes them), --insecure accepts all peers",
             options->address.host);
     if (!options->token) return KILN_ERROR(PERMISSION_DENIED, "listening on TCP needs a token");
     return KILN_OK;

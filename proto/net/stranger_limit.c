@@ -29,7 +29,8 @@ static bool drop_oldest(kiln_conn_list *list) {
     while (oldest && oldest->state == KILN_CONN_CLOSED) oldest = oldest->newer;
     if (!oldest) return false;
     oldest->loop->conns.stats.crowded_out++;
-    kiln_conn_fail(oldest, KILN_ERROR(RESOURCE_EXHAUSTED, "others wait to be known"));
+    kiln_conn_fail(oldest,
+                   KILN_ERROR(RESOURCE_EXHAUSTED, "closed to make room for newer connections"));
     return true;
 }
 
@@ -94,8 +95,7 @@ void kiln_strangers_drop(kiln_loop *loop, const kiln_listen_options *options) {
     for (int rank = 0; rank < KILN_RANK_COUNT; rank++)
         for (kiln_conn *conn = loop->conns.by_rank[rank].oldest; conn; conn = conn->newer)
             if (conn->listen.boot == options->boot) /* each listener has its own copy */
-                kiln_conn_fail_telling(conn,
-                                       KILN_ERROR(UNAVAILABLE, "nobody listens here any more"));
+                kiln_conn_fail_telling(conn, KILN_ERROR(UNAVAILABLE, "the listener was closed"));
 }
 
 /* ---- Turns ---- */

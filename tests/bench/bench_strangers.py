@@ -112,7 +112,7 @@ def run(options, work):
         print(f"a tracker with {DESCRIPTORS} descriptors, {rss_mb(tracker.pid):.0f} MB before", flush=True)
         one_crowd(tracker, port, token, ["127.0.0.1"], options)
         one_crowd(tracker, port, token, [f"127.0.0.{2 + i}" for i in range(64)], options)
-        warnings = (work / "log").read_text().count("more connections than places")
+        warnings = (work / "log").read_text().count("too many connections")
         print(f"warnings in the tracker's log: {warnings}")
     finally:
         tracker.terminate()

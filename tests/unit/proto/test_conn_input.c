@@ -75,7 +75,7 @@ static void misbehave(kiln_str bytes, kiln_code code, const char *why) {
 static void who_breaks_the_protocol_is_told_and_cut(void **state) {
     (void)state;
     misbehave(KILN_STR("KLN1\x7f\x01\0\0\x01\0\0\0\x01\0\0\0x"), KILN_DATA_LOSS,
-              "nobody asked for");
+              "without a transfer");
     misbehave(KILN_STR("KLN1\x03\0\0\0\0\0\0\0\x01\0\0\0\xc1"), KILN_DATA_LOSS, "PING");
     misbehave(KILN_STR("KLN1\x03\0\0\0\0\0\0\0\x02\0\0\0\x80\x80"), KILN_DATA_LOSS,
               "followed by 1 more");

@@ -79,7 +79,7 @@ static void a_key_lets_speak_in_its_own_role_only(void **state) {
     conn->dial.role = KILN_PEER_ADMIN; /* as no program of ours would */
     pair_run_until(&l.p, &l.p.client.closed);
     assert_int_equal(l.p.client.why, KILN_UNAUTHENTICATED);
-    expect_contains(l.p.client.why_text, "does not let you in");
+    expect_contains(l.p.client.why_text, "the tracker refused the connection");
     pair_run_until_count(&l.p, &l.p.refused_count, 1);
     expect_contains(l.p.refused_why, "speak as admin");
     locked_deinit(&l);
@@ -130,7 +130,7 @@ static void a_key_lets_speak_under_its_own_name_only(void **state) {
     conn->dial.node = "somebody-else"; /* as no program of ours would */
     pair_run_until(&l.p, &l.p.client.closed);
     assert_int_equal(l.p.client.why, KILN_UNAUTHENTICATED);
-    expect_contains(l.p.client.why_text, "does not let you in");
+    expect_contains(l.p.client.why_text, "the tracker refused the connection");
     pair_run_until_count(&l.p, &l.p.refused_count, 1);
     expect_contains(l.p.refused_why, "the key of tuna does not let it speak as somebody-else");
     locked_deinit(&l);
@@ -370,7 +370,7 @@ static void a_crowd_of_silent_peers_keeps_nobody_out(void **state) {
     pair_dial(&p);
     pair_run_until(&p, &p.client.opened);
     assert_true(p.refused_count >= CROWD - MOST);
-    expect_contains(p.refused_why, "others wait");
+    expect_contains(p.refused_why, "to make room for newer");
     for (unsigned i = 0; i < CROWD; i++) raw_close(&r[i]);
     pair_run_until_count(&p, &p.refused_count, CROWD);
     pair_deinit(&p);

@@ -113,7 +113,7 @@ static void a_node_that_is_connected_takes_its_next_key(void **state) {
     offer(&w);
     pair_run_until(&w.l.p, &w.l.p.client.closed); /* a tuner stays: it is told to come back */
     assert_int_equal(w.l.p.client.why, KILN_UNAVAILABLE);
-    expect_contains(w.l.p.client.why_text, "come back with the new key");
+    expect_contains(w.l.p.client.why_text, "connect again with the new key");
     pair_run_until(&w.l.p, &w.l.p.server.closed);
     expect_taken(&w);
     locked_deinit(&w.l);

@@ -235,7 +235,8 @@ static void a_key_that_goes_during_the_handshake_opens_nothing(void **state) {
     kiln_keyring_reload(l.ring);
     pair_run_until(&l.p, &l.p.client.closed);
     assert_int_equal(l.p.client.why, KILN_UNAUTHENTICATED);
-    expect_contains(l.p.client.why_text, "does not let you in"); /* as any stranger */
+    expect_contains(l.p.client.why_text,
+                    "the tracker refused the connection"); /* as any stranger */
     pair_run_until_count(&l.p, &l.p.refused_count, 1);
     expect_contains(l.p.refused_why, "revoked");
     assert_false(l.p.server.opened);

@@ -113,7 +113,7 @@ static void the_oldest_silent_one_goes_and_who_speaks_stays(void **state) {
     pair_run_until_count(&p, &p.refused_count, gone);
     assert_int_equal(p.loop->conns.stats.crowded_out, gone);
     for (uint32_t i = 0; i < ALL; i++) assert_int_equal(is_cut(&r[i]), i >= 1 && i <= gone);
-    expect_contains(p.refused_why, "others wait");
+    expect_contains(p.refused_why, "to make room for newer");
     for (uint32_t i = 0; i < ALL; i++) raw_close(&r[i]);
     crowd_deinit(&p);
 }

@@ -484,7 +484,7 @@ static void a_page_is_handed_its_next_key(void **state) {
     page_say(&g, &(kiln_message){.type = KILN_MSG_KEY_TAKEN, .key_taken = {.generation = 2}});
     const kiln_message error = page_expect(&g, KILN_MSG_ERROR);
     assert_int_equal(error.error.code, KILN_UNAVAILABLE);
-    assert_true(kiln_str_is(error.error.text, "come back with the new key"));
+    assert_true(kiln_str_is(error.error.text, "connect again with the new key"));
     page_close(&g);
 }
 

@@ -240,21 +240,35 @@ static kiln_status fleet_forget(kiln_command_call *c) {
     return order(c, KILN_BOARD_IN_SERVICE, true);
 }
 
-/* Cuts a board, a tuner or a person off; what only begins a name is a board's. */
+static kiln_status ask_to_kick(kiln_command_call *c, kiln_message *out_answer) {
+    const kiln_message kick = {.type = KILN_MSG_KICK,
+                               .kick = {.peer = kiln_str_from(c->tracker.id)}};
+    kiln_status st = kiln_client_ask(c->tracker.client, &kick, c->tracker.process, out_answer);
+    if (!st && out_answer->type != KILN_MSG_KICKED)
+        st = KILN_ERROR(DATA_LOSS, "the tracker answered %s", kiln_message_name(out_answer->type));
+    return st;
+}
+
+/* Closes the connection of a board, a tuner or a person. Only where no peer is called so, the text
+ * may be the beginning of a board's name or identity. */
+static kiln_status kick(kiln_command_call *c, kiln_message *out_answer) {
+    c->tracker.id = c->named;
+    kiln_status st = ask_to_kick(c, out_answer);
+    if (kiln_status_code(st) != KILN_NOT_FOUND) return st;
+    kiln_status incomplete = kiln_tracker_complete_id(&c->tracker, KILN_TOPIC_BOARD);
+    if (incomplete && kiln_status_code(incomplete) == KILN_NOT_FOUND) {
+        kiln_status_free(incomplete); /* the tracker's own answer says more */
+        return st;
+    }
+    kiln_status_free(st);
+    return incomplete ? incomplete : ask_to_kick(c, out_answer);
+}
+
 static kiln_status fleet_kick(kiln_command_call *c) {
+    kiln_message answer = {0};
     if (kiln_client_version(c->tracker.client) < kiln_message_since(KILN_MSG_KICK))
         return KILN_ERROR(UNIMPLEMENTED, "the tracker is too old to close connections of others");
-    c->tracker.id = c->named;
-    kiln_status st = kiln_tracker_complete_id(&c->tracker, KILN_TOPIC_BOARD);
-    if (kiln_status_code(st) == KILN_NOT_FOUND) {
-        kiln_status_free(st); /* the tracker knows more peers than boards */
-        st = KILN_OK;
-    }
-    kiln_message answer = {0},
-                 kick = {.type = KILN_MSG_KICK, .kick = {.peer = kiln_str_from(c->tracker.id)}};
-    if (!st) st = kiln_client_ask(c->tracker.client, &kick, c->tracker.process, &answer);
-    if (!st && answer.type != KILN_MSG_KICKED)
-        st = KILN_ERROR(DATA_LOSS, "the tracker answered %s", kiln_message_name(answer.type));
+    kiln_status st = kick(c, &answer);
     if (st) return st;
     const kiln_msg_kicked *kicked = &answer.kicked;
     const char *role = kiln_peer_role_name((kiln_peer_role)kicked->role);

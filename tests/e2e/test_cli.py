@@ -214,6 +214,15 @@ def test_each_mistake_in_a_configuration_file_is_an_error_with_its_line(world):
     world.refused("zoo", "list", "--config", "absent", says="absent")
 
 
+def test_the_example_of_a_configuration_file_is_right(world):
+    page = (pathlib.Path(__file__).resolve().parents[2] / "docs/reference/command-line.md").read_text(encoding="utf-8")
+    example = page.split("## Configuration files", 1)[1].split("\n\n")[1]
+    write_config(world, "\n".join(line[4:] for line in example.splitlines()) + "\n")
+    shown = world.run("config").stdout
+    for value in ("[kiln]\ntracker = lab.example:9477 ", "trials = 256 ", "[kiln vta search]\njobs = 4 ", "listen = unix:/run/kiln/tracker "):
+        assert value in shown, shown
+
+
 def test_a_private_fleet_reads_no_configuration_file(world):
     write_config(world, "[kiln-tracker]\nhttp = 1\nlisten = 127.0.0.1:1\n[kiln-tuner]\nbuilders = 0\n[kiln-rpc-server]\nexecutor = none such\n[kiln tune]\ntrials = 2\n")
     done = world.json("tune", world.zoo("gemm:16x32x24"), "--db", world.path("t.db"))[-1]

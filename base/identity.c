@@ -63,7 +63,7 @@ static kiln_status several(const kiln_identity_search *s, const char *what) {
 kiln_status kiln_identity_found(const kiln_identity_search *s, const char *what, kiln_str *out_id) {
     if (s->count > 1) return several(s, what);
     if (s->count == 0)
-        return KILN_ERROR(NOT_FOUND, "there is no %s '%.*s', and none that begins so", what,
+        return KILN_ERROR(NOT_FOUND, "there is no %s %.*s, and none that begins so", what,
                           KILN_STR_ARG(s->typed));
     *out_id = s->id[0];
     return KILN_OK;

@@ -54,7 +54,9 @@ typedef struct kiln_args {
     const char **positional;
     size_t count;
     kiln_opt_given_list given; /* options, in their order */
-    bool help;                 /* --help was given; the words after it were not read */
+    const char **place; /* of each of `given`: the file and line or the variable that it comes
+                           from, NULL for the command line; NULL of kiln_opt_parse */
+    bool help;          /* --help was given; the words after it were not read */
 } kiln_args;
 
 /* Splits argv[1..] into options and positionals, in `arena`, and sets nothing. "--name=value" and

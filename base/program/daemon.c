@@ -36,7 +36,7 @@ static kiln_status parse_and_run(const kiln_daemon *daemon, int argc, char **arg
     if (trace) st = kiln_trace_open(trace, daemon->program.name);
     if (!st) st = daemon->run(daemon->options, process);
     kiln_trace_close();
-    return st;
+    return kiln_command_line_blame(&args, st, process);
 }
 
 int kiln_daemon_main(const kiln_daemon *daemon, int argc, char **argv) {

@@ -1,5 +1,6 @@
 #include "base/program/program.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -114,15 +115,16 @@ static kiln_status set_all(parsing *p) {
 }
 
 /* Those that count, without the common ones. */
-static kiln_opt_given_list list_given(const parsing *p) {
-    kiln_opt_given_list given = {0};
+static void list_given(const parsing *p, kiln_args *out) {
+    out->given = (kiln_opt_given_list){0};
+    out->place = KILN_ARENA_ARRAY(p->process, const char *, p->values.count + 1);
     for (uint32_t i = 0; i < p->values.count; i++) {
         const kiln_value *value = &p->values.data[i];
         const size_t at = index_of(p, value);
-        if (at < p->own_count && value->source == p->source[at])
-            kiln_vec_push_in(p->process, &given, value->given);
+        if (at >= p->own_count || value->source != p->source[at]) continue;
+        out->place[out->given.count] = value->place;
+        kiln_vec_push_in(p->process, &out->given, value->given);
     }
-    return given;
 }
 
 /* Where the value of the option comes from whose place is `value`. */
@@ -228,6 +230,19 @@ kiln_status kiln_command_line_parse(const kiln_executable *program, const kiln_o
         st = print_config(&p, c.show_config);
     else if (!st)
         st = kiln_opt_check_count(&p.table, out);
-    out->given = list_given(&p);
+    list_given(&p, out);
+    return st;
+}
+
+kiln_status kiln_command_line_blame(const kiln_args *args, kiln_status st, kiln_arena *process) {
+    if (kiln_status_code(st) != KILN_INVALID_ARGUMENT) return st;
+    for (uint32_t i = 0; i < args->given.count; i++) {
+        const char *option = kiln_arena_printf(process, "--%s", args->given.data[i].name);
+        const char *found = strstr(kiln_status_text(st), option);
+        if (!args->place[i] || !found) continue;
+        const char next = found[strlen(option)];
+        if (next != '-' && !isalnum((unsigned char)next))
+            return kiln_status_note(st, "%s", args->place[i]);
+    }
     return st;
 }

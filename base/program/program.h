@@ -32,6 +32,10 @@ typedef struct kiln_executable {
 KILN_MUST_USE kiln_status kiln_command_line_parse(const kiln_executable *program,
                                                   const kiln_opt_table *table, int argc,
                                                   char **argv, kiln_arena *process, kiln_args *out);
+/* Notes the place of a value that turned out to be wrong later, where the text of INVALID_ARGUMENT
+ * names its option and it is not from the command line. Other statuses stay as they are. */
+KILN_MUST_USE kiln_status kiln_command_line_blame(const kiln_args *args, kiln_status st,
+                                                  kiln_arena *process);
 /* Prints what --version prints. */
 void kiln_executable_print_version(const kiln_executable *program);
 

@@ -211,6 +211,8 @@ def test_each_mistake_in_a_configuration_file_is_an_error_with_its_line(world):
     write_config(world, "[kiln-tracker]\nlisen = x\n")
     assert "did you mean --listen?" in world.refused(name="kiln-tracker", says="config:2").stderr
     world.run("zoo", "list")  # the section of another program
+    write_config(world, "[kiln-tracker]\n\nlisten = here\n")  # only the daemon sees that this is no address
+    assert "--listen" in world.refused(name="kiln-tracker", says="config:3: ").stderr
     world.refused("zoo", "list", "--config", "absent", says="absent")
 
 

@@ -138,11 +138,11 @@ def test_the_beginning_of_an_identity_names_it(world):
     [board] = world.json("fleet", *to)
     assert world.json("fleet", "show", board["node"][:6], *to)[0]["node"] == board["node"]
     assert world.json("fleet", "drain", "boar", *to)[0]["state"] == "drained"
-    world.refused("fleet", "drain", "boa", *to, says="there is no board 'boa', and none that begins so")
+    world.refused("fleet", "drain", "boa", *to, says="there is no board boa, and none that begins so")
     assert world.json("jobs", "show", "nightly-o", *to)[0]["job"] == "nightly-one"
     done = world.refused("jobs", "show", "nightly", *to, says="may mean more than one job: nightly-")
     assert done.returncode == 2 and "nightly-one" in done.stderr and "nightly-two" in done.stderr, done.stderr
-    assert world.refused("jobs", "cancel", "weekly", *to, says="no job 'weekly'").returncode == 13
+    assert world.refused("jobs", "cancel", "weekly", *to, says="no job weekly").returncode == 13
     trial = world.sql("c.db", "SELECT trial_id FROM record WHERE job_id = 'nightly-one' AND final = 0")[0][0]
     world.run("db", "quarantine", trial[:8], "--db", world.path("c.db"))
     assert "1 records restored" in world.run("db", "restore", trial[:8], "--db", world.path("c.db")).stdout

@@ -146,6 +146,29 @@ static void the_log_is_as_loud_as_the_strongest_source_says(void **state) {
     remove_folder(folder);
 }
 
+static void a_value_that_is_wrong_later_is_blamed_on_its_place(void **state) {
+    char *folder = make_folder(*state);
+    options o;
+    write_config(*state, folder, "[kiln tune]\nlisten = nowhere\nseconds = 3\n");
+    expect_ok(parse(*state, "--json", &o));
+    expect_error(
+        kiln_command_line_blame(&o.args, KILN_ERROR(INVALID_ARGUMENT, "--listen: no port"), *state),
+        INVALID_ARGUMENT, "/kiln/config:2: --listen: no port");
+    static const char *const others[] = {"--listening is wrong", "--listen-to is wrong",
+                                         "--json is wrong", "--trials is wrong", "all is wrong"};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(others); i++) {
+        kiln_status st = KILN_ERROR(INVALID_ARGUMENT, "%s", others[i]);
+        st = kiln_command_line_blame(&o.args, st, *state);
+        assert_string_equal(kiln_status_text(st), others[i]);
+        kiln_status_free(st);
+    }
+    kiln_status st = KILN_ERROR(UNAVAILABLE, "--listen: not now");
+    st = kiln_command_line_blame(&o.args, st, *state);
+    assert_string_equal(kiln_status_text(st), "--listen: not now");
+    kiln_status_free(st);
+    remove_folder(folder);
+}
+
 int main(void) {
     unsetenv("KILN_CONFIG");
     unsetenv("KILN_TRACKER");
@@ -154,6 +177,7 @@ int main(void) {
         test_with_arena(given_options_are_those_of_all_sources),
         test_with_arena(a_wrong_value_is_an_error_even_where_a_stronger_one_counts),
         test_with_arena(the_log_is_as_loud_as_the_strongest_source_says),
+        test_with_arena(a_value_that_is_wrong_later_is_blamed_on_its_place),
     };
     return cmocka_run_group_tests_name("base/program/program", tests, NULL, NULL);
 }

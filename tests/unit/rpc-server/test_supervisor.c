@@ -371,7 +371,7 @@ static void a_slot_runs_no_code_for_another_device(void **state) {
     fixture *f = *state;
     f->slots.slot[0].kind = KILN_TARGET_NULL;
     run_candidate(f, "honest", KILN_PHASE_NONE);
-    expect_outcome(f, KILN_OUTCOME_LINK_ERROR, "in a slot of null targets");
+    expect_outcome(f, KILN_OUTCOME_LINK_ERROR, "the slot is for null targets");
 }
 
 static void a_reference_of_another_task_is_not_the_candidates_fault(void **state) {

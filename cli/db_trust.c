@@ -20,13 +20,14 @@ static kiln_status pass(const kiln_db_call *c, kiln_db_verdict verdict, const ch
     uint32_t count = 0;
     kiln_status st = load_signing(c, &own);
     if (!st)
-        st = kiln_db_pass(c->db,
-                          &(kiln_db_sentence){.verdict = verdict,
-                                              .id = kiln_str_from(c->argument),
-                                              .reason = kiln_str_from(c->reason),
-                                              .signer = own.signer,
-                                              .now_wall_ns = (int64_t)kiln_clock_wall_ns()},
-                          &count);
+        st = kiln_db_apply_verdict(
+            c->db,
+            &(kiln_db_verdict_request){.verdict = verdict,
+                                       .id = kiln_str_from(c->argument),
+                                       .reason = kiln_str_from(c->reason),
+                                       .signer = own.signer,
+                                       .now_wall_ns = (int64_t)kiln_clock_wall_ns()},
+            &count);
     kiln_signer_destroy(own.signer);
     if (!st && count == 0)
         st = KILN_ERROR(NOT_FOUND, "%s: no record here has that identity%s", c->argument,

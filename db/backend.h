@@ -1,10 +1,9 @@
-/* The seam between what db/ does and who stores it: one table of operations per back end, private
- * to db/. Above it (rows.c, query.c, sql.c, migrate.c, bundle.c) is the only copy of every rule;
- * it speaks the SQL that all back ends understand: double quotes round names that may be reserved,
- * placeholders $1, $2, ..., "ON CONFLICT", "FILTER", CAST to BIGINT and DOUBLE PRECISION, and in
- * each table that is read in order of insertion a column rowid. Below it (sqlite.c, postgres.c) is
- * everything in which they differ: opening, the writer's place, durability, what an error means,
- * and schema/<back end>/.
+/* The interface between db/ and its back ends: one table of operations per back end, private to
+ * db/. Code above it (rows.c, query.c, migrate.c, bundle.c) is shared and uses the SQL that all
+ * back ends understand: double quotes round names that may be reserved, placeholders $1, $2, ...,
+ * "ON CONFLICT", "FILTER", CAST to BIGINT and DOUBLE PRECISION, and in each table that is read in
+ * order of insertion a column rowid. Code below it (sqlite.c, postgres.c) is all that differs:
+ * opening, the lock of the writer, durability, errors, and schema/<back end>/.
  *
  * To add one: a row in backends.def, one file, its schema; the contract tests (tests/unit/db) run
  * over every row. */
@@ -28,7 +27,7 @@ typedef struct kiln_db_statement {
     uint64_t last_use;
 } kiln_db_statement;
 
-/* What is bound. Empty bytes of TEXT and BLOB are stored as NULL. */
+/* A bound parameter. Empty bytes of TEXT and BLOB are stored as NULL. */
 typedef struct kiln_db_value {
     kiln_db_type type; /* not SAMPLES: those are a BLOB */
     kiln_str bytes;    /* TEXT, BLOB: lasts until the statement is reset */
@@ -36,14 +35,14 @@ typedef struct kiln_db_value {
     double real;
 } kiln_db_value;
 
-/* All members are required and are called from the handle's thread. `doing` is what was tried, for
- * people: "storing a record". Errors are those that db.h promises. */
+/* All members are required and are called from the handle's thread. `doing` names the operation in
+ * error messages: "storing a record". Errors are those of db.h. */
 typedef struct kiln_db_backend {
     /* By kiln_db_kind. */
     const kiln_db_migrations *migrations;
 
     /* Opens db->path for db->mode and sets db->session, which `close` frees; after a failed `open`
-     * `close` is called too. May write nothing yet to what may be somebody else's. */
+     * `close` is called too. It writes nothing yet: the file may belong to another program. */
     kiln_status (*open)(kiln_db *db);
     void (*close)(kiln_db *db);
     /* The schema's version; 0: nothing is there yet. FAILED_PRECONDITION: not a database of this
@@ -52,14 +51,15 @@ typedef struct kiln_db_backend {
     /* Runs a migration's script and sets the version, inside a group. */
     kiln_status (*migrate)(kiln_db *db, const char *script, uint32_t version);
 
-    /* Opens a transaction. UNAVAILABLE: somebody else holds the writer's place. */
+    /* Opens a transaction. UNAVAILABLE: another program holds the writer's lock. */
     kiln_status (*begin)(kiln_db *db);
-    /* Afterwards the group holds the writer's place, and every run of it was taken or refused, as
+    /* Afterwards the group holds the writer's lock, and every run of it was accepted or refused, as
      * kiln_db_settle says. */
     kiln_status (*settle)(kiln_db *db);
     /* Durable when it returns NULL; otherwise `rollback` follows. */
     kiln_status (*commit)(kiln_db *db);
-    /* Also when the back end has undone everything by itself already, and when there is nothing. */
+    /* Also when the back end has rolled back by itself already, and when there is nothing to undo.
+     */
     void (*rollback)(kiln_db *db);
 
     /* *out_statement gets a heap-owned struct of the back end; the caller fills in its
@@ -80,7 +80,7 @@ typedef struct kiln_db_backend {
     int64_t (*column_int)(kiln_db_statement *statement, uint32_t index);
     double (*column_real)(kiln_db_statement *statement, uint32_t index);
 
-    /* A person's statement: calls `row` for each row of it; refuses all that does not only read. */
+    /* kiln_db_sql: calls `row` for each row; refuses statements that do not only read. */
     kiln_status (*read_sql)(kiln_db *db, kiln_str sql, kiln_db_sql_row row, void *context);
 
     /* See kiln_db_lead, kiln_db_claim, kiln_db_unclaim. */
@@ -137,14 +137,14 @@ KILN_MUST_USE kiln_status kiln_db_run(kiln_db_statement *statement, const char *
 void kiln_db_row_read(kiln_db_statement *statement, const kiln_db_table_info *table,
                       kiln_arena *arena, void *row);
 
-/* kiln_db_put for a row that another database made: it stays out of the way of what is stored. Only
- * a record may take a place, that of one that stands lower (import.c decides its standing). */
+/* kiln_db_put for a row of another database: it never replaces a stored row, except that a record
+ * replaces one of lower standing (import.c decides its standing). */
 KILN_MUST_USE kiln_status kiln_db_put_foreign(kiln_db *db, kiln_db_table table, const void *row);
 
 /* trust.c, for questions about records. */
-/* Whether the record's signer is one of these and nobody refused it here, as a condition. */
+/* Appends a condition: the record's signer is one of these and is not refused here. */
 void kiln_db_append_trusted(const char *row, const kiln_db_trusting *trusting, kiln_strbuf *sql);
-/* The origin of what counts on a project's word. */
-void kiln_db_word_print(kiln_str project, kiln_strbuf *out);
+/* The origin of records that count for a project. */
+void kiln_db_project_origin_print(kiln_str project, kiln_strbuf *out);
 
 #endif

@@ -69,8 +69,8 @@ static bool is_wanted(const export_state *state, kiln_db_table table, kiln_str i
     return found;
 }
 
-/* Devices that are alike share a fingerprint, which names the first of them: it comes along, also
- * when the records are another's. */
+/* Equal devices share a fingerprint, which names the first of them: that device is exported, too.
+ */
 static kiln_status want_device_of(void *context, kiln_db_table table, const void *row) {
     const kiln_db_fingerprint *fingerprint = row;
     if (is_wanted(context, table, fingerprint->id))
@@ -97,7 +97,7 @@ static kiln_status write_parents(kiln_db *db, export_state *state) {
     return st;
 }
 
-/* As they were stored: of two finals of a trace the newer one must be imported as the newer one. */
+/* In the order of storing: of two finals of a trace the newer must be imported last. */
 static void write_records(export_state *state, const kiln_db_filter *filter,
                           const kiln_db_record *record, uint32_t count) {
     const bool reversed = filter->order == KILN_DB_NEWEST;

@@ -1,9 +1,9 @@
-/* Records on the move: the blob of a job's records that a tuner hands to its client, and that a
- * client hands to a tuner so that nothing is measured twice. Rows travel as msgpack maps from
- * column names to values, parents (tasks, targets, devices, fingerprints, jobs) before the records
- * that name them, so a bundle can be imported into any database of Kiln; columns that the reader
- * does not know are skipped, missing ones are empty or 0. JSON lines for people are made in cli/
- * from the same tables. */
+/* Bundles: the blob of a job's records that a tuner sends to its client, and that a client sends to
+ * a tuner so that nothing is measured twice. Rows travel as msgpack maps from column names to
+ * values, parents (tasks, targets, devices, fingerprints, jobs) before the records that name them,
+ * so a bundle can be imported into any database of Kiln; columns that the reader does not know are
+ * skipped, missing ones are empty or 0. JSON lines for people are made in cli/ from the same
+ * tables. */
 #ifndef KILN_DB_BUNDLE_H
 #define KILN_DB_BUNDLE_H
 

@@ -85,7 +85,7 @@ static size_t sequence_of(const unsigned char *text, size_t size) {
     return 0;
 }
 
-kiln_str kiln_db_text_mended(kiln_str text, kiln_arena *arena) {
+kiln_str kiln_db_text_corrected(kiln_str text, kiln_arena *arena) {
     char *copy = NULL;
     for (size_t i = 0; i < text.size;) {
         size_t length = sequence_of((const unsigned char *)text.data + i, text.size - i);
@@ -102,7 +102,7 @@ static void mend(kiln_db_table table, kiln_arena *arena, void *row) {
     const kiln_db_table_info *info = kiln_db_table_info_of(table);
     for (uint32_t i = 0; i < info->column_count; i++) {
         kiln_str *text = (kiln_str *)(void *)((char *)row + info->column[i].offset);
-        if (info->column[i].type == KILN_DB_TEXT) *text = kiln_db_text_mended(*text, arena);
+        if (info->column[i].type == KILN_DB_TEXT) *text = kiln_db_text_corrected(*text, arena);
     }
 }
 

@@ -1,10 +1,11 @@
 /* The bytes that signatures of db/ cover. docs/reference/record-bytes.md repeats them with a test
- * vector. A record is signed by the tuner that measured it, a tombstone by whoever asked for it.
+ * vector. A record is signed by the tuner that measured it, a tombstone by the user who asked for
+ * it.
  *
  * Version 1 of a record: the text "kiln record 1\n", then the columns of rows.def from trial_id to
  * fences, in their order, without median_ns and min_ns, which each database derives from the
- * samples. What follows `fences` differs by database and is not covered. Of a tombstone: "kiln
- * tombstone 1\n" and its columns from trial_id to said_wall_ns.
+ * samples. Columns after `fences` differ by database and are not covered. Version 1 of a tombstone:
+ * "kiln tombstone 1\n" and its columns from trial_id to said_wall_ns.
  *
  *   TEXT, BLOB   u32 number of bytes, the bytes
  *   INT          i64
@@ -30,8 +31,8 @@ KILN_MUST_USE kiln_status kiln_record_sign(kiln_signer *signer, kiln_arena *aren
 KILN_MUST_USE kiln_status kiln_tombstone_sign(kiln_signer *signer, kiln_arena *arena,
                                               kiln_db_tombstone *tombstone);
 
-/* Checkers by signer. Zero-initialise; at most KILN_CHECKERS_MAX are kept, as bundles of strangers
- * name as many signers as they like. */
+/* Checkers by signer. Zero-initialise; at most KILN_CHECKERS_MAX are kept, as a bundle may name any
+ * number of signers. */
 #define KILN_CHECKERS_MAX 64u
 typedef struct kiln_checkers {
     struct {
@@ -49,6 +50,6 @@ bool kiln_record_is_signed(kiln_checkers *checkers, const kiln_db_record *record
 bool kiln_tombstone_is_signed(kiln_checkers *checkers, const kiln_db_tombstone *tombstone);
 
 /* `text` as a server takes it, see above: itself, or a copy in `arena`. */
-kiln_str kiln_db_text_mended(kiln_str text, kiln_arena *arena);
+kiln_str kiln_db_text_corrected(kiln_str text, kiln_arena *arena);
 
 #endif

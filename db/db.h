@@ -1,12 +1,11 @@
-/* What was learned, on disk: the front header of db/. Two kinds of database go through the same
+/* The databases: the front header of db/. Two kinds of database go through the same
  * code: the records database of the tuner and the command line (tasks, targets, devices, jobs,
  * measurement records) and the tracker's own (jobs, leases, the epoch). Each is an SQLite file, or,
  * for teams, a schema in a PostgreSQL database that several tuners and a standby tracker share.
  *
  * Writes collect in one transaction that the first of them opens; kiln_db_commit makes the group
  * durable (synchronous = FULL), and only then may anything in it be acknowledged. A write or commit
- * that fails undoes the whole group: nothing of it is half there, and the caller may offer it
- * again.
+ * that fails undoes the whole group, and the caller may write it again.
  *
  * Row types and tables expand from rows.def. A handle is used by one thread at a
  * time. */
@@ -92,7 +91,7 @@ typedef struct kiln_db_table_info {
     size_t row_size;
 } kiln_db_table_info;
 
-/* How a record came here, and what is held of a signer: rows of origins.def and trusts.def. */
+/* How a record came here, and whether a signer is trusted: rows of origins.def and trusts.def. */
 typedef enum kiln_db_origin {
 #define X(NAME, text, meaning) KILN_DB_ORIGIN_##NAME,
 #include "db/origins.def"
@@ -107,9 +106,9 @@ typedef enum kiln_db_trust {
 } kiln_db_trust;
 const char *kiln_db_origin_name(kiln_db_origin origin);
 
-/* How far a record is believed in this database (docs/decisions/0020-who-measured-it.md). Above
- * HINT it counts: it may be best, be shipped, and makes measuring it again needless. A hint is only
- * tried early and learnt from. */
+/* How far a record is trusted in this database (docs/decisions/0020-who-measured-it.md). Above HINT
+ * it counts: it may be best, may ship, and is not measured again. A hint is only tried early and
+ * learnt from. */
 typedef enum kiln_db_standing {
     KILN_DB_QUARANTINED = -1, /* by kiln db quarantine: as if it were not there */
     KILN_DB_HINT = 0,
@@ -121,24 +120,24 @@ typedef enum kiln_db_standing {
  * `path` is a file, or postgres://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE (what libpq takes);
  * ":memory:" is for tests.
  * NOT_FOUND            reading what does not exist
- * PERMISSION_DENIED    the file or its folder cannot be read or written; the server lets us not in
+ * PERMISSION_DENIED    the file or its folder cannot be read or written; the server refused us
  * FAILED_PRECONDITION  a newer Kiln wrote it, or it is the other kind of database
  * DATA_LOSS            it is not a database, or is damaged
- * UNAVAILABLE          another process holds the writer's place for longer than 5 s, or the server
+ * UNAVAILABLE          another process holds the writer's lock for longer than 5 s, or the server
  *                      cannot be reached
  * UNIMPLEMENTED        a server's address in a build without it */
 KILN_MUST_USE kiln_status kiln_db_open(const char *path, kiln_db_kind kind, kiln_db_mode mode,
                                        kiln_db **out_db);
 /* Undoes what is not committed. NULL is fine. */
 void kiln_db_close(kiln_db *db);
-/* Whether there is something to open for reading; a server is asked only by opening. */
+/* Whether there is a database to read; true for each server, which only opening asks. */
 bool kiln_db_is_there(const char *path);
 /* Appends `path` as it may be shown: without user, password and options of a server. */
 void kiln_db_print_path(const char *path, kiln_strbuf *out);
 /* Tries to become the one program that leads here (trackers that share a database do), never
- * waits. Whoever leads does so until it closes, dies, or loses its connection to the server: then
- * its writes fail with ABORTED and it must not go on. Leading already: stays so.
- * UNAVAILABLE          the server cannot be reached */
+ * waits. A leader leads until it closes, dies, or loses its connection to the server: then its
+ * writes fail with ABORTED and it must stop. A leader that asks again stays one. UNAVAILABLE the
+ * server cannot be reached */
 KILN_MUST_USE kiln_status kiln_db_lead(kiln_db *db, bool *out_leads);
 
 /* Waits until every row of the open group was taken or refused. A file does that in each put; a
@@ -149,10 +148,10 @@ KILN_MUST_USE kiln_status kiln_db_settle(kiln_db *db);
 /* Claims `id` for `holder` (a name that a program keeps over its restarts) among all that share
  * these records, or renews the claim; never waits. It lasts for KILN_DB_CLAIM_NS, by the database's
  * own clock, or until kiln_db_unclaim. A file grants every claim: it is one machine's, whose
- * tracker hands each job to one tuner; a server's tuners may be out of the tracker's sight.
+ * tracker hands each job to one tuner; tuners of a server may have lost the tracker.
  * UNAVAILABLE          the server cannot be reached */
 KILN_MUST_USE kiln_status kiln_db_claim(kiln_db *db, kiln_str id, kiln_str holder, bool *out_has);
-/* Of others' claims nothing happens. */
+/* Does nothing to another holder's claim. */
 KILN_MUST_USE kiln_status kiln_db_unclaim(kiln_db *db, kiln_str id, kiln_str holder);
 
 /* Makes every write since the last commit durable. Nothing open: nothing happens.
@@ -194,7 +193,7 @@ typedef kiln_status (*kiln_db_visit)(void *context, kiln_db_table table, const v
 KILN_MUST_USE kiln_status kiln_db_each(kiln_db *db, kiln_db_table table, kiln_db_visit visit,
                                        void *context);
 
-/* Which records by their standing; what is quarantined is never among them. */
+/* Which records, by their standing; never quarantined ones. */
 typedef enum kiln_db_whose {
     KILN_DB_COUNTING, /* what counts */
     KILN_DB_HINTS,    /* what does not; FASTEST orders these by time alone */
@@ -202,8 +201,8 @@ typedef enum kiln_db_whose {
     KILN_DB_ANY,      /* what counts, and hints */
 } kiln_db_whose;
 
-/* What counts in a job of a project, beside what counts anyway: what these signers measured, unless
- * a person refused them here. What stands on the word of another project does not. */
+/* Signers whose records count in a job of a project, beside records that count anyway, unless a
+ * person refused them here. Records that count only for another project do not. */
 typedef struct kiln_db_trusting {
     const kiln_str *signer; /* public halves, hexadecimal */
     uint32_t count;
@@ -217,8 +216,8 @@ typedef enum kiln_db_order {
                         superseded by a final of the same trace, and no final that its default
                         beat; finals first, then by median */
 } kiln_db_order;
-/* What a budget of accuracy leaves of the records (base/accuracy.h). Every choice among records
- * goes through a filter, so this is the one place that keeps to a budget. */
+/* The records that a budget of accuracy allows (base/accuracy.h). Every choice among records goes
+ * through a filter, so this is the only check of the budget. */
 typedef struct kiln_db_allowed {
     kiln_str algorithms; /* comma-separated names; empty: any, whatever the error */
     double error_max;    /* of what is not direct */
@@ -233,7 +232,7 @@ typedef struct kiln_db_filter {
     bool by_layout; /* match layout_in and layout_out even when they are empty */
     kiln_db_order order;
     uint32_t limit;         /* 0: all */
-    int64_t before_wall_ns; /* as if nothing had been stored from then on; 0: all */
+    int64_t before_wall_ns; /* only records stored before; 0: all */
 } kiln_db_filter;
 
 /* Records that match, rows and their views in `arena`; count 0 is no error. */
@@ -279,9 +278,9 @@ typedef struct kiln_db_stat {
 KILN_MUST_USE kiln_status kiln_db_stats(kiln_db *db, kiln_arena *arena, kiln_db_stat **out_stats,
                                         uint32_t *out_count);
 
-/* One read-only statement of a person, in the words of the database that it is. Cells are text as
- * that prints them; blobs are hex; NULL is NULL.
- * INVALID_ARGUMENT     it does not parse, is more than one statement, or would change something */
+/* Runs one read-only statement, in the SQL of the back end. Cells are text as the back end prints
+ * it; blobs are hex; NULL is NULL. INVALID_ARGUMENT     it does not parse, is more than one
+ * statement, or would change something */
 typedef struct kiln_db_cell {
     const char *name, *text; /* of the column; NULL: nothing is there */
     bool is_number;

@@ -12,9 +12,9 @@ struct kiln_db_import {
     kiln_db_import_options options;
     kiln_db_import_counts counts;
     kiln_checkers checkers;
-    /* What was looked up last: rows of one signer and one task come together. */
+    /* The last look-ups: rows of one signer and one task come together. */
     kiln_strbuf signer, task_key;
-    kiln_strbuf word; /* the origin of what counts on the word of options.word */
+    kiln_strbuf origin; /* of records that count by options.project */
     bool has_trust, has_task;
     kiln_db_trust trust;
     kiln_arena task_arena, signed_arena;
@@ -26,7 +26,8 @@ void kiln_db_import_begin(kiln_db *db, const kiln_db_import_options *options,
     kiln_db_import *import = kiln_alloc(sizeof *import);
     import->db = db;
     if (options) import->options = *options;
-    if (import->options.word) kiln_db_word_print(import->options.word->project, &import->word);
+    if (import->options.project)
+        kiln_db_project_origin_print(import->options.project->project, &import->origin);
     kiln_arena_init(&import->task_arena, 1024);
     kiln_arena_init(&import->signed_arena, 1024);
     *out_import = import;
@@ -70,15 +71,15 @@ static kiln_status implausible(kiln_db_import *import, const kiln_db_record *rec
     return KILN_OK;
 }
 
-static bool has_word(const kiln_db_import *import, kiln_str signer, kiln_db_trust trust) {
-    const kiln_db_word *word = import->options.word;
+static bool is_of_project(const kiln_db_import *import, kiln_str signer, kiln_db_trust trust) {
+    const kiln_db_project_trust *project = import->options.project;
     if (trust != KILN_DB_TRUST_UNKNOWN || !kiln_sign_supported()) return false;
-    for (uint32_t i = 0; word && i < word->signers.count; i++)
-        if (kiln_str_equal(word->signers.signer[i], signer)) return true;
+    for (uint32_t i = 0; project && i < project->signers.count; i++)
+        if (kiln_str_equal(project->signers.signer[i], signer)) return true;
     return false;
 }
 
-/* How the record stands here. */
+/* Decides the standing of the record here. */
 static kiln_status judge(kiln_db_import *import, kiln_db_record *record,
                          kiln_db_verdict *out_verdict) {
     kiln_db_trust trust = KILN_DB_TRUST_UNKNOWN;
@@ -91,12 +92,12 @@ static kiln_status judge(kiln_db_import *import, kiln_db_record *record,
     if (!st) st = kiln_db_verdict_of(import->db, record, out_verdict);
     if (st) return st;
     bool counts = kiln_db_trust_counts(trust) && (kiln_sign_supported() || !is_signed);
-    bool on_word = is_signed && has_word(import, record->signer, trust);
+    bool of_project = is_signed && is_of_project(import, record->signer, trust);
     record->origin = kiln_str_from(
         kiln_db_origin_name(is_signed ? KILN_DB_ORIGIN_IMPORTED : KILN_DB_ORIGIN_FOREIGN_LOG));
-    if (on_word) record->origin = kiln_strbuf_view(&import->word);
+    if (of_project) record->origin = kiln_strbuf_view(&import->origin);
     record->standing = *out_verdict == KILN_DB_QUARANTINE ? KILN_DB_QUARANTINED
-                       : counts || on_word                ? KILN_DB_TRUSTED
+                       : counts || of_project             ? KILN_DB_TRUSTED
                                                           : KILN_DB_HINT;
     return KILN_OK;
 }
@@ -142,12 +143,12 @@ static kiln_status take_tombstone(kiln_db_import *import, const kiln_db_tombston
         return KILN_OK;
     }
     import->counts.tombstones++;
-    return kiln_db_heed(import->db, tombstone);
+    return kiln_db_apply_tombstone(import->db, tombstone);
 }
 
 static kiln_status take_succession(kiln_db_import *import, const kiln_db_succession *row) {
     import->has_trust = false; /* it may change */
-    return kiln_db_succeed(import->db, row, import->options.now_wall_ns);
+    return kiln_db_put_successor(import->db, row, import->options.now_wall_ns);
 }
 
 kiln_status kiln_db_import_row(kiln_db_import *import, kiln_db_table table, void *row) {
@@ -169,7 +170,7 @@ kiln_status kiln_db_import_end(kiln_db_import *import, kiln_status st,
     kiln_checkers_deinit(&import->checkers);
     kiln_strbuf_deinit(&import->signer);
     kiln_strbuf_deinit(&import->task_key);
-    kiln_strbuf_deinit(&import->word);
+    kiln_strbuf_deinit(&import->origin);
     kiln_arena_deinit(&import->task_arena);
     kiln_arena_deinit(&import->signed_arena);
     kiln_free(import);

@@ -1,12 +1,12 @@
-/* Rows of another database: how they enter this one. The one way in for bundles (db/bundle.h) and
- * for the JSON lines of `kiln db import`.
+/* Import of rows of another database, from bundles (db/bundle.h) and from the JSON lines of `kiln
+ * db import`.
  *
- * A record whose signature is wrong ends the import: the bytes were changed. A right one counts
- * when its signer is trusted here (db/trust.h) or by a project (`word`), else it is a hint; so is a
- * record without a signature. A record that cannot be true (db/plausible.h) is left out and
- * counted; so is one that a tombstone here forgets. Rows that records refer to never replace those
- * that are there. What others hold of signers is skipped, and their tombstones are heeded only when
- * their own signer is trusted. All or nothing: rows become durable in kiln_db_import_end. */
+ * A record with a wrong signature ends the import: its bytes were changed. A signed record counts
+ * when its signer is trusted here (db/trust.h) or by a project (`project`), else it is a hint; so
+ * is a record without a signature. Records that cannot be true (db/plausible.h) or that a tombstone
+ * here forgets are left out and counted. Rows that records refer to never replace stored ones.
+ * Another database's trust in signers is skipped, and its tombstones apply only when their signer
+ * is trusted here. All or nothing: rows become durable in kiln_db_import_end. */
 #ifndef KILN_DB_IMPORT_H
 #define KILN_DB_IMPORT_H
 
@@ -15,15 +15,15 @@
 
 typedef struct kiln_db_import_options {
     int64_t now_wall_ns; /* 0: records of the future are not noticed */
-    /* Optional: more that is known of a record. NULL: it can be true; else why not. `task` is NULL
+    /* Optional: a further check of a record. NULL: it can be true; else why not. `task` is NULL
      * when its row is unknown. Called on the thread of the import. */
     const char *(*implausible)(void *context, const kiln_db_record *record,
                                const kiln_db_task *task);
     void *context;
-    /* Optional: a project on whose word records count that nobody here spoke for. */
-    const kiln_db_word *word;
-    /* Signs records that nobody signed, for a person who says that they are his own; NULL: they
-     * stay as they are. */
+    /* Optional: a project whose signers are trusted in its jobs. */
+    const kiln_db_project_trust *project;
+    /* Signs records without a signature, for a user who says that they are their own; NULL: they
+     * stay unsigned. */
     kiln_signer *signer;
 } kiln_db_import_options;
 
@@ -31,9 +31,9 @@ typedef struct kiln_db_import_counts {
     uint32_t records; /* read: the sum of the next five */
     uint32_t trusted, hints, quarantined;
     uint32_t forgotten; /* left out: a tombstone says so */
-    uint32_t refused;   /* left out: they cannot be true, the first for this reason: */
+    uint32_t refused;   /* left out because they cannot be true; the first for this reason: */
     const char *refusal;
-    uint32_t tombstones, strange_tombstones; /* heeded; not heeded */
+    uint32_t tombstones, strange_tombstones; /* applied; skipped */
 } kiln_db_import_counts;
 
 typedef struct kiln_db_import kiln_db_import;

@@ -17,8 +17,8 @@ static kiln_status read_version(kiln_db *db, int64_t *out_version) {
     return st ? st : check_version(db, *out_version);
 }
 
-/* One step: what is missing is decided inside the group, because two programs may open a new
- * database at the same moment. */
+/* One migration. The version is read inside the group, because two programs may open a new database
+ * at the same time. */
 static kiln_status migrate_once(kiln_db *db, bool *out_done) {
     int64_t version = 0;
     kiln_status st = kiln_db_begin(db);

@@ -1,6 +1,6 @@
-/* Whether a record of another database can be what it says. A signature tells who speaks, not
- * whether it is true; these bounds no kernel breaks on any machine, so that what breaks them is a
- * forgery, a mistake in units, or a broken clock. Pure. Used by db/import.h. */
+/* Whether a record of another database can be true. A signature proves who measured, not that the
+ * figures are true. No kernel on any machine exceeds these bounds: a record that does is forged,
+ * has wrong units, or comes from a broken clock. Pure. Used by db/import.h. */
 #ifndef KILN_DB_PLAUSIBLE_H
 #define KILN_DB_PLAUSIBLE_H
 
@@ -9,7 +9,7 @@
 #define KILN_PLAUSIBLE_SAMPLES_MAX 1000000u
 #define KILN_PLAUSIBLE_RUN_NS 1.0        /* shortest run: a call takes longer */
 #define KILN_PLAUSIBLE_CORE_FLOPS 2e13   /* per second and core: twice the densest matrix unit */
-#define KILN_PLAUSIBLE_DEVICE_FLOPS 1e16 /* per second of what is no processor */
+#define KILN_PLAUSIBLE_DEVICE_FLOPS 1e16 /* per second of another device than a processor */
 /* Of the measured fp32 peak: int8 does four times as many, and clocks move (rpc-server/verdict.c).
  */
 #define KILN_PLAUSIBLE_PEAK_RATIO 5.0

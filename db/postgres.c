@@ -1,16 +1,16 @@
 /* The PostgreSQL back end, on libpq: each kind of database is a schema (kiln_records, kiln_tracker)
- * of the database that the address names, so that both can share one. What SQLite gives by its
- * file, advisory locks give here: one group writes at a time (the writer's place), which also makes
- * rowid the order of commits, and one tracker leads. */
+ * of the database that the address names, so that both can share one. Advisory locks replace the
+ * locks of SQLite's file: one group writes at a time, which also makes rowid the order of commits,
+ * and one tracker leads. */
 #include <libpq-fe.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "db/postgres.h"
 
-/* A group is open for milliseconds. Longer than `lock_timeout` means that somebody keeps the
- * writer's place; a program that stops inside a group loses it after the idle time, and one whose
- * machine is gone when the server's keepalives say so. */
+/* A group is open for milliseconds. Waiting longer than `lock_timeout` means that another program
+ * keeps the writer's lock. A program that stops inside a group loses the lock after the idle time,
+ * and one whose machine is gone when the server's keepalives fail. */
 #define SESSION_SETTINGS                                                                          \
     "SELECT set_config('lock_timeout', '5s', false) WHERE current_setting('lock_timeout') = '0';" \
     "SELECT set_config('synchronous_commit', 'on', false)"                                        \
@@ -155,8 +155,8 @@ static kiln_status postgres_open(kiln_db *db) {
     if (!kiln_postgres_is_lost(s)) return set_up(db);
     kiln_str why = kiln_postgres_first_line(PQerrorMessage(s->conn));
     if (PQpingParams(keyword, value, 1) == PQPING_OK)
-        return KILN_ERROR(PERMISSION_DENIED, "%s: the server lets us not in: %.*s", db->name.data,
-                          KILN_STR_ARG(why));
+        return KILN_ERROR(PERMISSION_DENIED, "%s: the server refused the connection: %.*s",
+                          db->name.data, KILN_STR_ARG(why));
     return KILN_ERROR(UNAVAILABLE, "%s: the server cannot be reached: %.*s", db->name.data,
                       KILN_STR_ARG(why));
 }
@@ -180,7 +180,7 @@ kiln_status kiln_postgres_reconnect(kiln_db *db, const char *doing) {
 
 /* ---- The schema's version: one row in kiln_schema ---- */
 
-/* Asks the catalogue, not to_regclass: that may answer from before the wait for the writer's place.
+/* Asks the catalogue, not to_regclass: that may answer from before the wait for the writer's lock.
  */
 static kiln_status postgres_read_version(kiln_db *db, int64_t *out_version) {
     const char *schema = kiln_postgres_kinds[db->kind].schema;
@@ -238,7 +238,7 @@ static kiln_status postgres_lead(kiln_db *db, bool *out_leads) {
     return NULL;
 }
 
-/* ---- Claims: rows that everybody passes over while another is at them ---- */
+/* ---- Claims: rows that others skip while one connection has them locked ---- */
 
 /* A statement about one claim; `out_rows` may be NULL. */
 static kiln_status ask_claim(kiln_db *db, const char *sql, kiln_str id, kiln_str holder,

@@ -1,4 +1,4 @@
-/* What the files of the PostgreSQL back end share (postgres*.c), and nobody else. */
+/* Shared by the files of the PostgreSQL back end (postgres*.c) only. */
 #ifndef KILN_DB_POSTGRES_H
 #define KILN_DB_POSTGRES_H
 
@@ -13,7 +13,7 @@ typedef struct pg_result PGresult;
 
 typedef struct kiln_postgres_statement kiln_postgres_statement;
 
-/* A run that the server has not got yet; what it points to lies in kiln_postgres.arena. */
+/* A run that is not sent yet; it points into kiln_postgres.arena. */
 typedef struct kiln_postgres_run {
     kiln_postgres_statement *statement;
     const char *doing;
@@ -28,10 +28,10 @@ typedef struct kiln_postgres {
     uint32_t names;      /* of statements, given out so far */
     bool broken;         /* the connection is of no use any more */
     bool leads;          /* this connection holds the leader's lock */
-    bool begun;          /* the server knows of the group, which holds the writer's place */
+    bool begun;          /* the server has begun the group, which holds the writer's lock */
     KILN_VEC(kiln_postgres_run) waiting; /* in the group, but not sent yet */
     size_t waiting_bytes;
-    kiln_status refused; /* of a run of the group that broke a rule, until somebody was told */
+    kiln_status refused; /* of a run of the group that broke a rule, until it is reported */
     kiln_arena arena;    /* of `waiting` */
     kiln_postgres_statement *streaming; /* rows of it are still coming */
 } kiln_postgres;
@@ -46,7 +46,7 @@ struct kiln_postgres_statement {
     const char *value[KILN_POSTGRES_PARAMETERS_MAX];
     int length[KILN_POSTGRES_PARAMETERS_MAX], format[KILN_POSTGRES_PARAMETERS_MAX];
     uint64_t number[KILN_POSTGRES_PARAMETERS_MAX]; /* big-endian */
-    kiln_arena texts;                              /* those that had to be mended */
+    kiln_arena texts;                              /* those that had to be corrected */
     PGresult *row;
 };
 
@@ -60,14 +60,14 @@ kiln_status kiln_postgres_lost(const kiln_db *db, const char *doing);
 /* What a result, or the connection's state when it is NULL, means here. */
 kiln_status kiln_postgres_error(const kiln_db *db, const PGresult *result, const char *doing);
 KILN_MUST_USE kiln_status kiln_postgres_exec(kiln_db *db, const char *sql, const char *doing);
-/* A server may restart: what it does not know of yet goes on over a new connection. Who led does
- * not: the lock went with the old one. */
+/* Connects again after a restart of the server, when no group is open there. A leader does not: it
+ * lost its lock with the old connection. */
 KILN_MUST_USE kiln_status kiln_postgres_reconnect(kiln_db *db, const char *doing);
 
 /* postgres_group.c: kiln_db_backend's begin, run, settle, commit, rollback. */
 KILN_MUST_USE kiln_status kiln_postgres_begin(kiln_db *db);
 KILN_MUST_USE kiln_status kiln_postgres_settle(kiln_db *db);
-/* Sends what waits; who settles or commits hears what was refused. */
+/* Sends the waiting runs; settle and commit report those that were refused. */
 KILN_MUST_USE kiln_status kiln_postgres_send(kiln_db *db);
 KILN_MUST_USE kiln_status kiln_postgres_commit(kiln_db *db);
 void kiln_postgres_rollback(kiln_db *db);

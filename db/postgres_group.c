@@ -1,5 +1,5 @@
-/* Groups on a PostgreSQL server. Rows collect here and travel together, in libpq's pipeline: a
- * group of a tuner is one journey, from BEGIN to COMMIT, and holds the writer's place only while
+/* Groups on a PostgreSQL server. Rows collect here and are sent together, in libpq's pipeline: a
+ * group of a tuner is one round trip, from BEGIN to COMMIT, and holds the writer's lock only while
  * the server works on it. */
 #include <libpq-fe.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "db/postgres.h"
 
-/* What waits at most; more is sent before the commit. */
+/* Limits of waiting runs; beyond them they are sent before the commit. */
 #define WAITING_MAX 256u
 #define WAITING_BYTES_MAX ((size_t)4 << 20)
 
@@ -47,14 +47,14 @@ kiln_status kiln_postgres_run_later(kiln_db_statement *base, const char *doing) 
     return enough ? kiln_postgres_send(base->db) : NULL;
 }
 
-/* ---- Journeys ---- */
+/* ---- Round trips ---- */
 
-/* What a journey carries: statements around the runs [first, end) of those that wait. */
-typedef struct journey {
+/* A round trip: statements around the waiting runs [first, end). */
+typedef struct trip {
     const char *before[3], *after;
     uint32_t before_count, first, end;
     bool committed; /* of the last one: COMMIT did */
-} journey;
+} trip;
 
 static bool send_text(PGconn *conn, const char *sql) {
     return PQsendQueryParams(conn, sql, 0, NULL, NULL, NULL, NULL, 0) == 1;
@@ -66,7 +66,7 @@ static bool send_run(PGconn *conn, const kiln_postgres_run *run) {
                                run->length, statement->format, 1) == 1;
 }
 
-static bool send_all(kiln_postgres *s, const journey *j) {
+static bool send_all(kiln_postgres *s, const trip *j) {
     bool sent = PQenterPipelineMode(s->conn) == 1;
     for (uint32_t i = 0; sent && i < j->before_count; i++) sent = send_text(s->conn, j->before[i]);
     for (uint32_t i = j->first; sent && i < j->end; i++)
@@ -74,15 +74,15 @@ static bool send_all(kiln_postgres *s, const journey *j) {
     return sent && send_text(s->conn, j->after) && PQpipelineSync(s->conn) == 1;
 }
 
-static const char *doing_of(const kiln_postgres *s, const journey *j, uint32_t number) {
+static const char *doing_of(const kiln_postgres *s, const trip *j, uint32_t number) {
     if (number < j->before_count) return "beginning to write";
     number += j->first - j->before_count;
     return number < j->end ? s->waiting.data[number].doing : "committing";
 }
 
-/* Reads what came of each statement, until the journey's end; a NULL follows the results of each.
- * The first error counts, the server passes over what follows it. */
-static kiln_status read_all(kiln_db *db, journey *j) {
+/* Reads the results of all statements; a NULL follows those of each. The first error counts: the
+ * server skips what follows it. */
+static kiln_status read_all(kiln_db *db, trip *j) {
     kiln_postgres *s = kiln_postgres_of(db);
     kiln_status st = NULL;
     uint32_t number = 0;
@@ -102,7 +102,7 @@ static kiln_status read_all(kiln_db *db, journey *j) {
     return st;
 }
 
-static kiln_status travel(kiln_db *db, journey *j) {
+static kiln_status send_trip(kiln_db *db, trip *j) {
     kiln_postgres *s = kiln_postgres_of(db);
     KILN_CHECK(!s->streaming);
     kiln_status st = NULL;
@@ -118,8 +118,8 @@ static kiln_status travel(kiln_db *db, journey *j) {
     return st;
 }
 
-/* BEGIN and the writer's place, when the server does not know of the group yet. */
-static void add_begin(const kiln_db *db, kiln_strbuf *place, journey *j) {
+/* Adds BEGIN and the writer's lock, if the group has not begun on the server. */
+static void add_begin(const kiln_db *db, kiln_strbuf *place, trip *j) {
     if (kiln_postgres_of(db)->begun) return;
     kiln_strbuf_printf(place, "SELECT pg_advisory_xact_lock(%d, %d)",
                        kiln_postgres_kinds[db->kind].lock, KILN_POSTGRES_WRITER);
@@ -127,14 +127,14 @@ static void add_begin(const kiln_db *db, kiln_strbuf *place, journey *j) {
     j->before[j->before_count++] = place->data;
 }
 
-/* The runs [first, end), all or none of them. An error spoils a whole transaction here, hence the
+/* Sends the runs [first, end), all or none. An error aborts a whole transaction here, hence the
  * savepoint. */
 static kiln_status take(kiln_db *db, uint32_t first, uint32_t end) {
     kiln_strbuf place = {0};
-    journey j = {.after = "RELEASE SAVEPOINT kiln_rows", .first = first, .end = end};
+    trip j = {.after = "RELEASE SAVEPOINT kiln_rows", .first = first, .end = end};
     add_begin(db, &place, &j);
     j.before[j.before_count++] = "SAVEPOINT kiln_rows";
-    kiln_status st = travel(db, &j);
+    kiln_status st = send_trip(db, &j);
     kiln_strbuf_deinit(&place);
     if (kiln_status_code(st) == KILN_INVALID_ARGUMENT)
         PQclear(PQexec(kiln_postgres_of(db)->conn,
@@ -142,7 +142,7 @@ static kiln_status take(kiln_db *db, uint32_t first, uint32_t end) {
     return st;
 }
 
-/* One by one, to part the good from the bad. */
+/* Sends the runs one by one, to find those that are refused. */
 static kiln_status take_each(kiln_db *db) {
     kiln_postgres *s = kiln_postgres_of(db);
     kiln_status st = NULL;
@@ -150,7 +150,7 @@ static kiln_status take_each(kiln_db *db) {
         st = take(db, i, i + 1);
         if (kiln_status_code(st) != KILN_INVALID_ARGUMENT) continue;
         if (s->refused)
-            kiln_status_free(st); /* the first is told */
+            kiln_status_free(st); /* the first is reported */
         else
             s->refused = st;
         st = NULL;
@@ -158,7 +158,7 @@ static kiln_status take_each(kiln_db *db) {
     return st;
 }
 
-/* After an error what waits is still of the group: it is sent again, or undone with it. */
+/* After an error waiting runs stay in the group: they are sent again, or undone with it. */
 kiln_status kiln_postgres_send(kiln_db *db) {
     kiln_postgres *s = kiln_postgres_of(db);
     kiln_status st = kiln_postgres_reconnect(db, "beginning to write");
@@ -187,9 +187,9 @@ kiln_status kiln_postgres_commit(kiln_db *db) {
     kiln_postgres *s = kiln_postgres_of(db);
     if (s->refused) return take_refusal(s);
     kiln_strbuf place = {0};
-    journey j = {.after = "COMMIT", .end = s->waiting.count};
+    trip j = {.after = "COMMIT", .end = s->waiting.count};
     add_begin(db, &place, &j);
-    kiln_status st = travel(db, &j);
+    kiln_status st = send_trip(db, &j);
     /* COMMIT of a transaction that failed before succeeds, and says that it rolled back. */
     if (!st && !j.committed)
         st = KILN_ERROR(ABORTED, "%s: committing: the group had failed before", db->name.data);

@@ -1,4 +1,4 @@
-/* A person's own statement on a PostgreSQL server. */
+/* kiln_db_sql on a PostgreSQL server. */
 #include <libpq-fe.h>
 #include <string.h>
 
@@ -32,7 +32,7 @@ static kiln_status give_row(const PGresult *result, kiln_arena *arena, kiln_db_s
     return row(context, (uint32_t)count, cell);
 }
 
-/* What came of a person's statement besides rows. */
+/* The outcome of a statement besides its rows. */
 static kiln_status judge(kiln_db *db, PGresult *result) {
     const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
     switch (PQresultStatus(result)) {
@@ -78,7 +78,7 @@ static kiln_status visit_rows(kiln_db *db, const char *sql, kiln_db_sql_row row,
     return st;
 }
 
-/* In a transaction, or a part of the open one, that may only read and is thrown away. */
+/* In a read-only transaction, or a savepoint of the open one, which is rolled back. */
 kiln_status kiln_postgres_read_sql(kiln_db *db, kiln_str sql, kiln_db_sql_row row, void *context) {
     KILN_CHECK(!kiln_postgres_of(db)->streaming);
     kiln_status st = kiln_postgres_reconnect(db, "running the statement");

@@ -62,7 +62,7 @@ void kiln_postgres_finalize(kiln_db_statement *base) {
     if (!kiln_postgres_is_lost(s->session) && s->connection == s->session->connection) {
         char sql[40] = "DEALLOCATE ";
         memcpy(sql + strlen(sql), s->name, strlen(s->name) + 1);
-        PQclear(PQexec(s->session->conn, sql)); /* a name that stays harms nobody */
+        PQclear(PQexec(s->session->conn, sql)); /* a name that stays does no harm */
     }
     kiln_arena_deinit(&s->texts);
     kiln_free(s);
@@ -79,7 +79,7 @@ void kiln_postgres_bind(kiln_db_statement *base, uint32_t index, const kiln_db_v
         if (value->bytes.size == 0) return; /* NULL, as after a reset */
         /* What a candidate printed may be anything. */
         s->value[i] = value->type == KILN_DB_TEXT
-                          ? kiln_db_text_mended(value->bytes, &s->texts).data
+                          ? kiln_db_text_corrected(value->bytes, &s->texts).data
                           : value->bytes.data;
         s->length[i] = (int)value->bytes.size; /* at most KILN_DB_TEXT_MAX */
         return;

@@ -1,9 +1,8 @@
-/* Questions about records. "Best" is a query, never a stored fact. Only a record that counts (it
- * stands higher than a hint) and whose whole output was compared with the reference can be the
- * answer; it must not have been raced out; of a trace that was measured anew as a finalist, the
- * newest final is the one that counts; and a final that is not faster than the default it was
- * measured beside is no answer. Finals come first: what was measured alone looks faster than it is
- * when it is the luckiest of many. */
+/* Questions about records. "Best" is a query, never a stored fact. The best record counts (its
+ * standing is above a hint), its whole output was compared with the reference, and it was not
+ * stopped early. If its trace was measured in finals, only the newest final is considered, and a
+ * final that was not faster than its default is never best. Finals come first: the fastest of many
+ * single measurements is a lucky one. */
 #include <string.h>
 
 #include "base/check.h"
@@ -70,10 +69,10 @@ static void append_whose(const kiln_db_filter *filter, kiln_strbuf *sql) {
     kiln_strbuf_text(sql, ")");
 }
 
-/* With whose they are, these are the terms of the index record_best. */
+/* With the standing, these are the terms of the index record_best. */
 #define IS_RIGHT " AND one.outcome = 'ok' AND one.checked = 1 AND one.raced = 0"
 
-/* A hint supersedes nothing: another's final must not take ours out of the running. */
+/* A hint supersedes nothing: a foreign final must not exclude our record. */
 static void append_not_superseded(const kiln_db_filter *filter, kiln_strbuf *sql) {
     kiln_strbuf_text(sql, " AND (one.final = 0 OR one.gain_low >= 1)"
                           " AND NOT EXISTS (SELECT 1 FROM record AS later WHERE later.final = 1"
@@ -86,7 +85,7 @@ static void append_not_superseded(const kiln_db_filter *filter, kiln_strbuf *sql
     kiln_strbuf_text(sql, " AND (one.final = 0 OR later.rowid > one.rowid))");
 }
 
-/* What was never built names no algorithm: it counts as the direct form. */
+/* A record that was never built names no algorithm and counts as direct. */
 static void append_allowed(const kiln_db_allowed *allowed, kiln_strbuf *sql,
                            condition_list *conditions) {
     kiln_str list = allowed->algorithms;
@@ -103,7 +102,7 @@ static void append_allowed(const kiln_db_allowed *allowed, kiln_strbuf *sql,
 }
 
 typedef enum question {
-    OF_PAIRS,   /* of tasks and targets: of these only the filter speaks */
+    OF_PAIRS,   /* pairs of task and target that the filter names */
     OF_RECORDS, /* any outcome */
     OF_BEST,    /* those that may be best */
 } question;
@@ -291,7 +290,7 @@ static bool column_equals(kiln_db_statement *statement, uint32_t index, kiln_str
     return kiln_str_equal(statement->db->backend->column_bytes(statement, index), text);
 }
 
-/* The origin of a project's word is followed by the project's name. */
+/* The project's name follows this origin. */
 static bool is_origin(kiln_str text, kiln_db_origin origin) {
     const char *name = kiln_db_origin_name(origin);
     const size_t size = strlen(name);

@@ -1,4 +1,4 @@
-/* Which target a person means who asks for records. */
+/* The target that a user names for a query of records. */
 #ifndef KILN_DB_RECORDED_H
 #define KILN_DB_RECORDED_H
 

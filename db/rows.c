@@ -143,7 +143,7 @@ void kiln_record_set_assembled(kiln_db_record *record, const kiln_assembled *ass
     record->shared_bytes = assembled->shared_bytes;
 }
 
-/* These figures belong to the samples; nobody else may say what they are. */
+/* Figures that are derived from the samples, and never taken from the caller. */
 static void derive_record(kiln_db_record *record) {
     if (record->origin.size == 0) {
         record->origin = kiln_str_from(kiln_db_origin_name(KILN_DB_ORIGIN_MEASURED));

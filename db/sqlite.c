@@ -13,8 +13,8 @@
 #include "base/thread_work.h"
 #include "db/backend.h"
 
-/* How long a program waits for another that is writing: a commit lasts milliseconds, so longer
- * means that somebody else keeps the writer's place. */
+/* How long a program waits for another writer. A commit lasts milliseconds, so a longer wait means
+ * that another program keeps the lock. */
 #define BUSY_TIMEOUT_MS 5000
 #define BUSY_STEP_MS 5
 
@@ -102,7 +102,7 @@ static kiln_status open_error(const kiln_db *db, int rc) {
 
 /* ---- Opening ---- */
 
-/* Records come in everywhere in their indexes. With the 64 MiB cache a group need not be written
+/* New records change pages all over the indexes. With the 64 MiB cache a group need not be written
  * before its commit, and with a log of 32 MiB a page is copied into the file less often: 60,000
  * records came in at 4,700 a second with SQLite's defaults, 6,000 with the cache and 9,800 with
  * both (./dev bench db). A log of that size is read again in some 20 ms after a crash. A
@@ -150,7 +150,7 @@ static kiln_status sqlite_open(kiln_db *db) {
 
 static void sqlite_close(kiln_db *db) {
     session *s = session_of(db);
-    KILN_CHECK(sqlite3_close(s->handle) == SQLITE_OK); /* else a statement leaked */
+    KILN_CHECK(sqlite3_close(s->handle) == SQLITE_OK); /* otherwise a statement leaked */
     if (s->lead_fd >= 0) close(s->lead_fd);
     kiln_free(s);
 }
@@ -218,7 +218,7 @@ static kiln_status sqlite_begin(kiln_db *db) {
 }
 
 static kiln_status sqlite_settle(kiln_db *db) {
-    (void)db; /* BEGIN IMMEDIATE took the place, and each run told */
+    (void)db; /* BEGIN IMMEDIATE took the lock, and each run reported */
     return NULL;
 }
 
@@ -299,10 +299,10 @@ static double sqlite_column_real(kiln_db_statement *s, uint32_t index) {
     return sqlite3_column_double(stmt_of(s), (int)index);
 }
 
-/* ---- A person's own statement ---- */
+/* ---- kiln_db_sql ---- */
 
 /* Reading needs nothing else; ATTACH would open other files, and a PRAGMA with an argument changes
- * things. */
+ * settings. */
 static int allow_reading(void *context, int action, const char *first, const char *second,
                          const char *database, const char *trigger) {
     (void)context, (void)database, (void)trigger;

@@ -45,8 +45,8 @@ static void bind_identity(kiln_db_statement *statement, const identity *of) {
     kiln_db_bind_text(statement, 3, of->signer);
 }
 
-/* One statement that changes rows; its placeholders are those of `of`, or `text` is the first. They
- * appear in their order, as SQLite numbers them so. */
+/* Runs a statement that changes rows. Its placeholders are the fields of `of`, or `text`; they
+ * appear in order, as SQLite numbers them so. */
 static kiln_status change(kiln_db *db, const char *sql, const identity *of, kiln_str text) {
     kiln_db_statement *statement = NULL;
     kiln_status st = kiln_db_begin(db);
@@ -141,7 +141,7 @@ static kiln_status set_trust(kiln_db *db, kiln_str signer, kiln_str name, kiln_d
     return st ? st : move_records(db, signer, counts);
 }
 
-/* Empty: nobody took its place. */
+/* Empty: it has none. */
 static kiln_status find_successor(kiln_db *db, kiln_str signer, kiln_arena *arena,
                                   kiln_str *out_successor) {
     kiln_db_statement *statement = NULL;
@@ -157,7 +157,7 @@ static kiln_status find_successor(kiln_db *db, kiln_str signer, kiln_arena *aren
     return st;
 }
 
-/* Those who came after a signer that counts are held as it is. */
+/* Gives successors of a trusted signer its trust. */
 static kiln_status follow(kiln_db *db, kiln_str signer, int64_t now_wall_ns) {
     kiln_arena arena;
     kiln_arena_init(&arena, 1024);
@@ -183,7 +183,7 @@ kiln_status kiln_db_set_trust(kiln_db *db, kiln_str signer, kiln_str name, kiln_
     return st ? st : follow(db, signer, now_wall_ns);
 }
 
-kiln_status kiln_db_succeed(kiln_db *db, const kiln_db_succession *row, int64_t now_wall_ns) {
+kiln_status kiln_db_put_successor(kiln_db *db, const kiln_db_succession *row, int64_t now_wall_ns) {
     kiln_succession said;
     kiln_sign_public next;
     if (!kiln_sign_public_parse(row->predecessor, &said.before) ||
@@ -203,17 +203,18 @@ kiln_status kiln_db_trust_own(kiln_db *db, const kiln_sign_public *own,
                                        KILN_DB_TRUST_OWN, now_wall_ns);
     if (st || !succession) return st;
     kiln_sign_public_print(&succession->before, before);
-    return kiln_db_succeed(db,
-                           &(kiln_db_succession){.predecessor = kiln_str_from(before),
-                                                 .successor = kiln_str_from(half),
-                                                 .proof = {(const char *)succession->proof.byte,
-                                                           sizeof succession->proof.byte}},
-                           now_wall_ns);
+    return kiln_db_put_successor(
+        db,
+        &(kiln_db_succession){
+            .predecessor = kiln_str_from(before),
+            .successor = kiln_str_from(half),
+            .proof = {(const char *)succession->proof.byte, sizeof succession->proof.byte}},
+        now_wall_ns);
 }
 
 /* ---- tombstones ------------------------------------------------------------------------------ */
 
-/* ---- the word of a project ------------------------------------------------------------------- */
+/* ---- signers of a project -------------------------------------------------------------------- */
 
 kiln_db_trusting kiln_db_trusting_read(kiln_str halves, kiln_arena *arena) {
     const uint32_t count = (uint32_t)(halves.size / KILN_SIGN_PUBLIC_BYTES);
@@ -242,21 +243,21 @@ void kiln_db_append_trusted(const char *row, const kiln_db_trusting *trusting, k
                        row, kiln_db_trust_name(KILN_DB_TRUST_REFUSED));
 }
 
-void kiln_db_word_print(kiln_str project, kiln_strbuf *out) {
+void kiln_db_project_origin_print(kiln_str project, kiln_strbuf *out) {
     kiln_strbuf_printf(out, "%s %.*s", kiln_db_origin_name(KILN_DB_ORIGIN_PROJECT),
                        KILN_STR_ARG(project));
 }
 
-kiln_status kiln_db_hold_to_word(kiln_db *db, const kiln_db_word *word) {
+kiln_status kiln_db_limit_project_trust(kiln_db *db, const kiln_db_project_trust *trust) {
     kiln_strbuf sql = {0}, origin = {0};
-    kiln_db_word_print(word->project, &origin);
-    /* The tasks first: where nothing counts on that word no record is looked at. */
+    kiln_db_project_origin_print(trust->project, &origin);
+    /* Tasks first: without records that count for the project no record is read. */
     kiln_strbuf_text(&sql,
                      "UPDATE record SET standing = 0 WHERE task_key IN (SELECT task_key FROM"
                      " record_stat WHERE record_stat.origin = $1) AND record.origin = $1"
                      " AND standing = 1 AND coalesce(signer, '') NOT IN (SELECT id FROM signer)"
                      " AND NOT (");
-    kiln_db_append_trusted("record", &word->signers, &sql);
+    kiln_db_append_trusted("record", &trust->signers, &sql);
     kiln_strbuf_text(&sql, ")");
     kiln_status st = change(db, sql.data, NULL, kiln_strbuf_view(&origin));
     kiln_strbuf_deinit(&sql);
@@ -319,7 +320,7 @@ kiln_status kiln_db_verdict_of(kiln_db *db, const kiln_db_record *record,
     return find_tombstone(db, &of, out_verdict, &wall_ns);
 }
 
-kiln_status kiln_db_heed(kiln_db *db, const kiln_db_tombstone *tombstone) {
+kiln_status kiln_db_apply_tombstone(kiln_db *db, const kiln_db_tombstone *tombstone) {
     const identity of = {tombstone->trial_id, tombstone->attempt, tombstone->signer};
     kiln_db_verdict verdict, before = KILN_DB_RESTORED;
     int64_t before_wall_ns = INT64_MIN;
@@ -340,8 +341,8 @@ static bool is_hash_prefix(kiln_str id) {
 
 typedef KILN_VEC(identity) identity_list;
 
-static kiln_status find_named(kiln_db *db, const kiln_db_sentence *sentence, kiln_arena *arena,
-                              identity_list *out) {
+static kiln_status find_named(kiln_db *db, const kiln_db_verdict_request *sentence,
+                              kiln_arena *arena, identity_list *out) {
     const kiln_db_backend *backend = db->backend;
     kiln_strbuf sql = {0};
     kiln_db_statement *statement = NULL;
@@ -370,7 +371,8 @@ static kiln_status find_named(kiln_db *db, const kiln_db_sentence *sentence, kil
     return st;
 }
 
-kiln_status kiln_db_pass(kiln_db *db, const kiln_db_sentence *sentence, uint32_t *out_count) {
+kiln_status kiln_db_apply_verdict(kiln_db *db, const kiln_db_verdict_request *sentence,
+                                  uint32_t *out_count) {
     kiln_arena arena, scratch;
     kiln_arena_init(&arena, 0);
     kiln_arena_init(&scratch, 4096);

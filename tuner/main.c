@@ -58,12 +58,12 @@ static kiln_status run(const void *given, kiln_arena *process) {
 }
 
 int main(int argc, char **argv) {
-    /* A worker is this program again. */
+    /* Workers run this program with another argument. */
     if (kiln_worker_is_asked(argc, argv)) return kiln_worker_main(argc, argv);
     options o = {.builders = UINT64_MAX};
     const kiln_opt option[] = {
         {"tracker", KILN_OPT_TEXT, &o.tracker, "ADDR",
-         "where the tracker listens: HOST:PORT or unix:PATH; ADDR,ADDR: or those that stand by"},
+         "address of the tracker: HOST:PORT or unix:PATH; ADDR,ADDR: with those of its standbys"},
         {"db", KILN_OPT_TEXT, &o.db, "PATH", "records database (default $KILN_HOME/kiln.db)"},
         {"state", KILN_OPT_TEXT, &o.state, "DIR", "blobs and identity (default $KILN_HOME/tuner)"},
         {"builders", KILN_OPT_COUNT, &o.builders, "N",

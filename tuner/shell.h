@@ -101,7 +101,7 @@ typedef struct kiln_search_order {
     kiln_outcome outcome;
     kiln_assembled assembled;
     double least_ns;
-    kiln_candidate *candidate; /* what came of it; NULL: nothing further is to be proposed */
+    kiln_candidate *candidate; /* the proposal; NULL: the space has no further candidate */
 } kiln_search_order;
 
 /* A candidate of a final. Written by final.c. */
@@ -152,7 +152,8 @@ typedef struct kiln_shell_claim {
     bool wanted, asked, held;
 } kiln_shell_claim;
 
-/* What the job knows from elsewhere; in its arena. Written by transfer.c. */
+/* Records and schedules that the searchers begin with; in the job's arena. Written by transfer.c.
+ */
 typedef struct kiln_shell_transfer {
     kiln_msg_hand_schedules by_hand;
     KILN_VEC(kiln_transfer_record) records;
@@ -214,14 +215,14 @@ typedef struct kiln_shell {
     char node[KILN_HASH128_TEXT], boot[KILN_HASH128_TEXT];
     kiln_conn *conn;
     bool open;
-    uint32_t said;     /* why there is no connection, as far as the log knows */
+    uint32_t said;     /* the reason that was last logged for having no connection */
     kiln_blobs *blobs; /* of conn; NULL while it is not open */
     kiln_blob_store *store;
     kiln_io_thread *io_thread;
     int lock_fd;            /* of the state folder, which is one tuner's; -1: not held */
     kiln_db *db;            /* the io_thread's, while there is one */
     kiln_signer *signer;    /* of records, likewise; NULL: this build has no signatures */
-    kiln_sign_public signs; /* its public half, or soon: a key that was rotated brings another */
+    kiln_sign_public signs; /* its public key; changes with a rotation before `signer` does */
     kiln_builders *builders;
     kiln_shell_job *jobs;
     kiln_shell_searches searches;
@@ -253,7 +254,7 @@ kiln_status kiln_shell_take_status(kiln_shell_io *io);
 /* For `run`: puts `bytes` into the store, under `digest`. */
 void kiln_shell_keep_artefact(kiln_shell_io *io);
 
-/* What a callback needs to find its way back: the job may be gone by then. */
+/* What a callback of a builder or transfer finds its job by, which may be gone by then. */
 typedef struct kiln_shell_ticket {
     kiln_shell *shell;
     uint64_t job;
@@ -263,7 +264,7 @@ void *kiln_shell_ticket_make(kiln_shell_job *job, uint32_t task, uint32_t index)
 /* Frees the ticket; NULL when the job was forgotten meanwhile. */
 kiln_shell_job *kiln_shell_ticket_use(void *ticket, kiln_shell_ticket *out);
 
-/* Queues an event: its texts are copied. Decided soon, never from inside. */
+/* Queues an event, whose texts are copied; the step sees it later, never from inside. */
 void kiln_shell_post(kiln_shell *shell, const kiln_tuner_event *event);
 kiln_shell_job *kiln_shell_find_job(kiln_shell *shell, uint64_t handle);
 
@@ -286,7 +287,7 @@ void kiln_shell_submit_build(kiln_shell_job *job, uint32_t task, kiln_str trace,
 KILN_MUST_USE kiln_status kiln_shell_store_job(kiln_shell_job *job, const char *state);
 /* The tasks of the job as the step takes them, in its arena. */
 kiln_tuner_task *kiln_shell_list_tasks(kiln_shell_job *job);
-/* PREPARE waits for one thing more; it is there, or failed: the first failure counts. */
+/* PREPARE waits for one part more; a part is done, or failed: the first failure counts. */
 void kiln_shell_part_add(kiln_shell_job *job);
 void kiln_shell_part_done(kiln_shell_job *job, kiln_status st);
 /* Asks for, or renews, the claims of all jobs, and comes back in time (claims.c). */
@@ -298,7 +299,7 @@ void kiln_shell_unclaim(kiln_shell_job *job);
 void kiln_shell_commit(void *shell);
 
 /* Takes in the records that the job came with, held to the programs of its tasks, which we have
- * from the model. DATA_LOSS: they are damaged. What others wait to have stored is as it was. */
+ * from the model. DATA_LOSS: they are damaged. Groups of other jobs are not affected. */
 KILN_MUST_USE kiln_status kiln_shell_import(kiln_shell_job *job);
 /* Reads what is to be learnt for the tasks of the job, which have their searchers (transfer.c). */
 KILN_MUST_USE kiln_status kiln_shell_find_transfer(kiln_shell_job *job);

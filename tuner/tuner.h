@@ -6,38 +6,38 @@
  *                                        ^                          UPLOAD, TRIAL │
  *                                        └─ OBSERVE, in trial order <─ RECORD <─ results
  *
- * Rules it keeps:
- * - Trials of a job have one order: that of their proposals. Results are observed in it, whatever
- * the boards' order of answering. As long as the window and the lags allow a proposal it is made,
- * else the next result is observed; which task proposes is decided from observed results alone
- * (task_scheduler.h). So the same seed and the same results give the same proposals in the same
- * order.
- * - Between proposal and observation lie at most KILN_TUNER_WINDOW trials of a job, and of one task
- * at most kiln_tuner_lag of its next index.
- * - A trial has one identity for ever (job, task, index), and one record: a result that comes
- * twice, late, or under an old lease changes nothing. TRIAL_ACK follows the commit.
- * - A trial that takes its board down KILN_TUNER_ATTEMPTS_MAX times is recorded as board_lost.
- * - While all builders have work and a board that builds with their codegen version would wait, it
- * gets a recipe (task, trace) instead of an artefact: objects are the same wherever they are built.
- * - A candidate that is clearly slower than its rivals is stopped after its first samples (race.h).
+ * Its rules:
+ *
+ * - Trials of a job have one order: that of their proposals. Results are observed in that order,
+ *   whatever order boards answer in. A proposal is made whenever the window and the lags allow it,
+ *   else the next result is observed; which task proposes depends on observed results alone
+ *   (task_scheduler.h). So the same seed and the same results give the same proposals in the same
+ *   order.
+ * - At most KILN_TUNER_WINDOW trials of a job lie between proposal and observation, and of one task
+ *   at most kiln_tuner_lag of its next index.
+ * - A trial has one identity (job, task, index) and one record: a result that comes twice, late, or
+ *   under an old lease changes nothing. TRIAL_ACK follows the commit.
+ * - A trial whose board goes down KILN_TUNER_ATTEMPTS_MAX times is recorded as board_lost.
+ * - While all builders are busy and a board that builds with their codegen version would wait, the
+ *   board gets a recipe (task, trace) instead of an artefact: every builder makes the same object.
+ * - A candidate that is clearly slower than the best ones is stopped early (race.h).
  * - Samples that their board calls out of band are taken again, KILN_TUNER_ATTEMPTS_MAX times in
- * all; a task stays on one board while the others have work of their own.
- * - When all trials are observed the finalists of each task are measured anew, unless what was
- * judged within the search still holds (finalist.h). Judgements decide what is shown, shipped and
- * raced against; what is proposed next depends on observed results alone, so that it is the same
- * whether a judgement was made, was lost or came late.
+ *   all. A task stays on one board while other boards have work.
+ * - When all trials are observed the finalists of each task are measured again, unless a judgement
+ *   during the search still holds (finalist.h). Judgements decide what is shown, shipped and raced
+ *   against, but not what is proposed next: that is the same whether a judgement was made or lost.
  * - A tuner that loses its claim on a job gives its leases back and drops what is not measured;
  * when it gets the claim again, it goes on from the stored records.
- * - After a restart the shell gives the stored records back (`stored` of PREPARED); those trials
+ * - After a restart the shell gives the stored records back (`stored` of PREPARED); their trials
  * are proposed and observed again, so that the searcher is where it was, but neither built nor
- * measured.
- * - `trials` of a job bounds the new measurements over all its tasks, less what is stored, but for
- * schedules written by hand, which are measured first and beside it;
- * `seconds` bounds the time from assignment to the end of the finals, which have a share of it of
- * their own; while it alone bounds the job, tasks that promise too little get no further trial
- * (task_scheduler.h). With neither each task has KILN_TUNER_TRIALS_DEFAULT. */
-#ifndef KILN_TUNER_JOB_H
-#define KILN_TUNER_JOB_H
+ *   measured.
+ * - `trials` of a job bounds its new measurements over all tasks, less those stored; schedules
+ *   written by hand come on top and are measured first. `seconds` bounds the time from assignment
+ * to the end of the finals, which have a share of it; where it alone bounds the job, tasks that
+ *   promise too little get no further trial (task_scheduler.h). With neither bound each task has
+ *   KILN_TUNER_TRIALS_DEFAULT trials. */
+#ifndef KILN_TUNER_TUNER_H
+#define KILN_TUNER_TUNER_H
 
 #include <stdbool.h>
 #include <stdint.h>

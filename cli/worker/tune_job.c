@@ -230,16 +230,17 @@ kiln_status kiln_tune_bring_records(kiln_client *client, const kiln_tune_records
     kiln_db *db = NULL;
     if (kiln_digest_equal(&records->blob, &none)) return KILN_OK;
     const kiln_db_trusting tuners = kiln_db_trusting_read(records->signers, process);
-    const kiln_db_word word = {records->project, kiln_db_trusting_read(records->trusted, process)};
+    const kiln_db_project_trust word = {records->project,
+                                        kiln_db_trusting_read(records->trusted, process)};
     const kiln_db_import_options options = {.now_wall_ns = (int64_t)kiln_clock_wall_ns(),
                                             .implausible = kiln_plausible_why_not,
                                             .context = kiln_plausible_create(),
-                                            .word = &word};
+                                            .project = &word};
     kiln_status st = kiln_client_get(client, &records->blob, process, &bytes);
     if (!st) st = kiln_db_open(db_path, KILN_DB_RECORDS, KILN_DB_WRITE, &db);
     if (!st) st = kiln_trust_own(db, process);
     if (!st) st = trust_tuners(db, &tuners);
-    if (!st) st = kiln_db_hold_to_word(db, &word);
+    if (!st) st = kiln_db_limit_project_trust(db, &word);
     if (!st) st = kiln_bundle_import(db, bytes, &options, &counts);
     if (!st && counts.trusted < counts.records) {
         kiln_strbuf text = {0};

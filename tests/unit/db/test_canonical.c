@@ -221,7 +221,7 @@ static void text_is_mended_before_it_is_signed(void **state) {
         {{"\xf4\x8f\xbf\xbf", 4}, "\xf4\x8f\xbf\xbf"},
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++)
-        expect_str(kiln_db_text_mended(row[i].text, arena), row[i].mended);
+        expect_str(kiln_db_text_corrected(row[i].text, arena), row[i].mended);
     kiln_signer *signer = signer_of(1);
     kiln_db_record record = record_of(1, 500);
     record.detail = (kiln_str){"a\0\xff", 3};

@@ -55,14 +55,15 @@ static void put(kiln_db *db, const kiln_db_record *record) {
     expect_ok(kiln_db_commit(db));
 }
 
-static kiln_status import_on(fixture *f, const kiln_db_word *word, kiln_db_import_counts *counts) {
+static kiln_status import_on(fixture *f, const kiln_db_project_trust *word,
+                             kiln_db_import_counts *counts) {
     const kiln_db_filter all = {.whose = KILN_DB_ANY};
     kiln_strbuf bytes = {0};
     *counts = (kiln_db_import_counts){0};
     expect_ok(kiln_bundle_export(f->from, &all, 1, &bytes));
     kiln_status st = kiln_bundle_import(
         f->to, kiln_strbuf_view(&bytes),
-        &(kiln_db_import_options){.now_wall_ns = INT64_MAX / 2, .word = word}, counts);
+        &(kiln_db_import_options){.now_wall_ns = INT64_MAX / 2, .project = word}, counts);
     kiln_strbuf_deinit(&bytes);
     return st;
 }
@@ -126,8 +127,8 @@ static void a_strangers_record_is_a_hint_until_its_signer_is_trusted(void **stat
 
 static void hold_to_word(fixture *f, const char *project, bool trusts) {
     const kiln_str half = kiln_str_from(f->half);
-    const kiln_db_word word = {kiln_str_from(project), {&half, trusts}};
-    expect_ok(kiln_db_hold_to_word(f->to, &word));
+    const kiln_db_project_trust word = {kiln_str_from(project), {&half, trusts}};
+    expect_ok(kiln_db_limit_project_trust(f->to, &word));
     expect_ok(kiln_db_commit(f->to));
 }
 
@@ -136,7 +137,7 @@ static void on_a_projects_word_records_count_until_it_is_taken_back(void **state
     kiln_db_import_counts counts;
     uint32_t count = 0;
     const kiln_str half = kiln_str_from(f->half);
-    const kiln_db_word word = {KILN_STR("p"), {&half, 1}}, nobody = {KILN_STR("p"), {0}};
+    const kiln_db_project_trust word = {KILN_STR("p"), {&half, 1}}, nobody = {KILN_STR("p"), {0}};
     kiln_db_record record = signed_record(f, 1, 500);
     put(f->from, &record);
     expect_ok(import_on(f, &nobody, &counts));
@@ -193,7 +194,7 @@ static void a_job_counts_what_its_own_project_trusts(void **state) {
     fixture *f = *state;
     kiln_db_import_counts counts;
     const kiln_str half = kiln_str_from(f->half);
-    const kiln_db_word word = {KILN_STR("p"), {&half, 1}};
+    const kiln_db_project_trust word = {KILN_STR("p"), {&half, 1}};
     kiln_db_record record = signed_record(f, 1, 500);
     put(f->from, &record);
     put_record(f->from, 2, 400); /* nobody signed it */
@@ -561,12 +562,12 @@ static void a_successor_comes_along_with_its_records(void **state) {
 
 static uint32_t pass(fixture *f, kiln_db_verdict verdict, const char *id, int64_t now_ns) {
     uint32_t count = 0;
-    expect_ok(kiln_db_pass(f->to,
-                           &(kiln_db_sentence){.verdict = verdict,
-                                               .id = kiln_str_from(id),
-                                               .signer = f->signer,
-                                               .now_wall_ns = now_ns},
-                           &count));
+    expect_ok(kiln_db_apply_verdict(f->to,
+                                    &(kiln_db_verdict_request){.verdict = verdict,
+                                                               .id = kiln_str_from(id),
+                                                               .signer = f->signer,
+                                                               .now_wall_ns = now_ns},
+                                    &count));
     expect_ok(kiln_db_commit(f->to));
     return count;
 }

@@ -80,12 +80,12 @@ static kiln_db_trust held(fixture *f, const char *signer) {
 
 static uint32_t pass(fixture *f, kiln_db_verdict verdict, const char *id, int64_t now_ns) {
     uint32_t count = 0;
-    expect_ok(kiln_db_pass(f->db,
-                           &(kiln_db_sentence){.verdict = verdict,
-                                               .id = kiln_str_from(id),
-                                               .reason = KILN_STR("why"),
-                                               .now_wall_ns = now_ns},
-                           &count));
+    expect_ok(kiln_db_apply_verdict(f->db,
+                                    &(kiln_db_verdict_request){.verdict = verdict,
+                                                               .id = kiln_str_from(id),
+                                                               .reason = KILN_STR("why"),
+                                                               .now_wall_ns = now_ns},
+                                    &count));
     expect_ok(kiln_db_commit(f->db));
     return count;
 }
@@ -277,7 +277,7 @@ static void the_later_tombstone_holds(void **state) {
     for (size_t i = 0; i < KILN_ARRAY_COUNT(step); i++) {
         const kiln_db_tombstone tombstone =
             tombstone_of(step[i].signer, step[i].verdict, step[i].wall_ns);
-        expect_ok(kiln_db_heed(f->db, &tombstone));
+        expect_ok(kiln_db_apply_tombstone(f->db, &tombstone));
         expect_ok(kiln_db_commit(f->db));
         assert_int_equal(standing_of(f, "r1"), step[i].standing);
         assert_int_equal(verdict_of(f, half_a, 1), step[i].then);
@@ -286,7 +286,8 @@ static void the_later_tombstone_holds(void **state) {
     assert_int_equal(verdict_of(f, half_b, 1), KILN_DB_FORGOTTEN);
     assert_int_equal(verdict_of(f, "", 1), KILN_DB_RESTORED);
     const kiln_db_tombstone odd = tombstone_of(half_a, "pardoned", 10);
-    expect_error(kiln_db_heed(f->db, &odd), INVALID_ARGUMENT, "a tombstone's state is 'pardoned'");
+    expect_error(kiln_db_apply_tombstone(f->db, &odd), INVALID_ARGUMENT,
+                 "a tombstone's state is 'pardoned'");
 }
 
 static void pruning_removes_what_does_not_count(void **state) {
@@ -373,7 +374,7 @@ static void succeed(fixture *f, const char *before, const char *next, const kiln
         .predecessor = kiln_str_from(before),
         .successor = kiln_str_from(next),
         .proof = {(const char *)said->proof.byte, sizeof said->proof.byte}};
-    expect_ok(kiln_db_succeed(f->db, &row, 1));
+    expect_ok(kiln_db_put_successor(f->db, &row, 1));
     expect_ok(kiln_db_commit(f->db));
 }
 

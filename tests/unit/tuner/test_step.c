@@ -1,5 +1,8 @@
 #include "tests/unit/tuner/shop.h"
 
+#include <signal.h>
+#include <sys/wait.h>
+
 static void it_dials_pings_and_gives_a_silent_tracker_up(void **state) {
     shop *s = *state;
     shop_tick(s, 0);
@@ -61,12 +64,52 @@ static void trial_identities_depend_on_job_task_and_index_only(void **state) {
     assert_string_not_equal(a, b);
 }
 
+/* What one owner holds contradicts itself, or what another holds. */
+static void nothing(kiln_tuner_job *job) { (void)job; }
+static void two_trials_of_one_index(kiln_tuner_job *job) { job->trial.data[1]->index = 0; }
+static void a_proposal_without_a_trial(kiln_tuner_job *job) { job->task[0].next_propose++; }
+static void a_trial_under_a_lost_lease(kiln_tuner_job *job) { job->trial.data[0]->lease = 999; }
+static void a_final_that_nobody_began(kiln_tuner_job *job) {
+    kiln_tuner_trial_add(job, 0, KILN_TUNER_FINAL, job->trial.data[0]->id);
+}
+static void an_export_with_trials(kiln_tuner_job *job) { job->state = KILN_TUNER_JOB_EXPORTING; }
+
+/* run_in_child passes nothing on. */
+static kiln_tuner_job *job_of_child;
+static void (*harm_of_child)(kiln_tuner_job *job);
+
+static void harm_and_check(void) {
+    harm_of_child(job_of_child);
+    kiln_tuner_check(job_of_child->tuner);
+}
+
+static bool check_aborts(kiln_tuner *t, void (*harm)(kiln_tuner_job *job)) {
+    job_of_child = t->job.data[0];
+    harm_of_child = harm;
+    const int how = run_in_child(harm_and_check);
+    return WIFSIGNALED(how) && WTERMSIG(how) == SIGABRT;
+}
+
+static void the_check_finds_contradictions(void **state) {
+    shop *s = *state;
+    shop_begin(s, 4, 1);
+    assert_non_null(shop_next_trial(s));
+    assert_int_equal(s->t->job.data[0]->trial.data[0]->state, KILN_TRIAL_SENT);
+    assert_false(check_aborts(s->t, nothing));
+    assert_true(check_aborts(s->t, two_trials_of_one_index));
+    assert_true(check_aborts(s->t, a_proposal_without_a_trial));
+    assert_true(check_aborts(s->t, a_trial_under_a_lost_lease));
+    assert_true(check_aborts(s->t, a_final_that_nobody_began));
+    assert_true(check_aborts(s->t, an_export_with_trials));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_shop(it_dials_pings_and_gives_a_silent_tracker_up),
         test_with_shop(a_ping_is_answered),
         test_with_shop(events_of_forgotten_jobs_are_ignored),
         test_with_shop(every_message_of_the_table_is_survived),
+        test_with_shop(the_check_finds_contradictions),
         cmocka_unit_test(trial_identities_depend_on_job_task_and_index_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

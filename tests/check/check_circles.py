@@ -9,7 +9,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-FOLDERS = ("proto/wire", "proto/net", "proto/depot", "rpc-server", "tracker", "tuner", "tuner/measure")
+FOLDERS = ("proto/wire", "proto/net", "proto/depot", "rpc-server", "tracker", "tuner")
 
 
 def symbols_of(objects):

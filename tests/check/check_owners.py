@@ -2,7 +2,7 @@
 """Who writes what in folders whose state has owners, each with a header that one header (tracker/state.h) includes; or whose state stands
 in one header (tuner/shell.h), where each struct's comment says "Written by":
 
-* a file calls what its owner's header declares, and headers that this one includes, directly or not; files do not call each other in a circle;
+* a file calls what its owner's header declares, and headers that this one includes, directly or not: there are no circles;
 * a file writes fields of structs that its owner's header declares, and of those whose comment says "Written by" it.
 
 Read from clang's syntax tree, as names alone do not tell a board's `text` from a project's."""
@@ -152,17 +152,10 @@ def check(folder, state, build):
         homes = collections.Counter(declared[n] for n in f.defines if n in declared)
         owner[f.path.name] = homes.most_common(1)[0][0] if homes else None  # None: above all
     defined = {name: f.path.name for f in files for name in f.defines}
-    called = {f.path.name: {defined[c] for c in f.calls if c in defined} - {f.path.name} for f in files
-              if owner[f.path.name] == pathlib.Path(state).stem}
     unwritten = set(structs) - {struct for f in files for struct, _ in f.writes}
     if len(unwritten) * 4 > len(structs):
         sys.exit(f"{folder.name}: nobody writes {', '.join(sorted(unwritten))}: this reads the syntax tree wrongly")
     errors = []
-    while idle := [name for name in called if not called[name] & set(called)]:  # those that are left call each other
-        for name in idle:
-            del called[name]
-    if called:
-        errors.append(f"{folder.name}: {', '.join(called)} call each other in a circle, or are above one")
     for f in files:
         name, home = f.path.name, owner[f.path.name]
         for call in sorted(f.calls):

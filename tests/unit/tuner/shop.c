@@ -70,6 +70,7 @@ static void help(shop *s, const kiln_tuner_action *action) {
         break;
     case KILN_TUNER_RECORD: event.kind = KILN_TUNER_RECORDED; break;
     case KILN_TUNER_GATHER:
+        if (s->gather_hangs) return;
         event.kind = KILN_TUNER_GATHERED;
         event.finalist_count = s->finalists;
         kiln_msg_blob_ref *finalist = KILN_ARENA_ARRAY(&s->arena, kiln_msg_blob_ref, s->finalists);

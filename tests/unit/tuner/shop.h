@@ -26,6 +26,7 @@ typedef struct shop {
     const char *board;     /* of the next grant; NULL: "b" */
     const char *builds;    /* codegen version of that board; NULL: it does not build */
     bool builders_hang;    /* BUILD is answered by the test only */
+    bool gather_hangs;     /* GATHER likewise */
     uint32_t unreferenced; /* tasks, one bit each, whose reference fails, also by_hand */
 } shop;
 

@@ -427,6 +427,40 @@ static void a_job_that_is_stopped_drops_its_judgement(void **state) {
     assert_int_equal(shop_done(s)->tasks.item[0].rest, KILN_REST_NO_FINAL);
 }
 
+/* It was faster in most rounds, and slower in too many for that to be sure. */
+static void who_is_faster_now_and_then_does_not_win(void **state) {
+    (void)state;
+    uint64_t base[15], own[15];
+    for (uint64_t i = 0; i < 15; i++) {
+        base[i] = 1000;
+        own[i] = i % 2 ? 1300 : 800;
+    }
+    kiln_msg_rival_result rival = {.outcome = KILN_OUTCOME_OK, .runs = 1, .samples_ns = {own, 15}};
+    const kiln_msg_trial_result result = {
+        .outcome = KILN_OUTCOME_OK, .runs = 1, .samples_ns = {base, 15}, .rivals = {&rival, 1}};
+    assert_true(kiln_tuner_standing_of(&result, 1).median_ns < 1000);
+    assert_true(kiln_tuner_standing_of(&result, 1).gain_low < 1);
+    assert_int_equal(kiln_tuner_winner(&result), 0);
+}
+
+static void a_judgement_comes_too_late_for_a_job_that_ended(void **state) {
+    shop *s = *state;
+    s->finalists = 2;
+    s->gather_hangs = true;
+    shop_begin(s, 96, 1);
+    answer_trials(s, 24, 1);
+    const kiln_message cancel = {.type = KILN_MSG_CANCEL,
+                                 .cancel = {.scope = KILN_CANCEL_JOB, .id = KILN_STR("j")}};
+    shop_say(s, &cancel);
+    const kiln_msg_blob_ref finalist[] = {{{{7, 0, 0}}, 100}, {{{7, 0, 1}}, 100}};
+    const uint32_t trials = s->t->job.data[0]->trial.count;
+    shop_step(s, &(kiln_tuner_event){.kind = KILN_TUNER_GATHERED,
+                                     .job = s->job,
+                                     .finalist = finalist,
+                                     .finalist_count = 2});
+    assert_int_equal(s->t->job.data[0]->trial.count, trials);
+}
+
 static void the_one_that_won_is_the_fastest_that_pairs_show(void **state) {
     (void)state;
     uint64_t base[15], faster[15], fastest[15];
@@ -441,6 +475,12 @@ static void the_one_that_won_is_the_fastest_that_pairs_show(void **state) {
     const kiln_msg_trial_result result = {
         .outcome = KILN_OUTCOME_OK, .runs = 1, .samples_ns = {base, 15}, .rivals = {rival, 2}};
     assert_int_equal(kiln_tuner_winner(&result), 2);
+    const kiln_msg_rival_result first = rival[0];
+    rival[0] = rival[1];
+    rival[1] = first;
+    assert_int_equal(kiln_tuner_winner(&result), 1);
+    rival[1] = rival[0];
+    rival[0] = first;
     assert_true(kiln_tuner_standing_of(&result, 1).gain_low > 1);
     assert_true(kiln_tuner_standing_beside(&result, 1, 2).gain_low < 1);
     assert_true(kiln_tuner_standing_beside(&result, 2, 1).gain_low > 1);
@@ -470,6 +510,8 @@ int main(void) {
         test_with_shop(another_judgement_has_another_identity),
         test_with_shop(a_disturbed_judgement_is_neither_counted_nor_repeated),
         test_with_shop(a_job_that_is_stopped_drops_its_judgement),
+        cmocka_unit_test(who_is_faster_now_and_then_does_not_win),
+        test_with_shop(a_judgement_comes_too_late_for_a_job_that_ended),
         cmocka_unit_test(the_one_that_won_is_the_fastest_that_pairs_show),
     };
     return cmocka_run_group_tests_name("tuner/finalist", tests, NULL, NULL);

@@ -3,6 +3,13 @@
 
 #include "tests/unit/tuner/shop.h"
 
+static void cancel(shop *s) {
+    const kiln_message cancel = {
+        .type = KILN_MSG_CANCEL,
+        .cancel = {.scope = KILN_CANCEL_JOB, .id = KILN_STR("j"), .reason = KILN_STR("enough")}};
+    shop_say(s, &cancel);
+}
+
 static void a_job_goes_from_assignment_to_its_end(void **state) {
     shop *s = *state;
     shop_open(s);
@@ -116,8 +123,6 @@ static void a_jobs_row_says_how_it_ended(void **state) {
     shop *s = *state;
     kiln_message close = {.type = KILN_MSG_JOB_CLOSE,
                           .job_close = {.job = KILN_STR("j"), .state = KILN_JOB_CANCELLED}};
-    kiln_message cancel = {.type = KILN_MSG_CANCEL,
-                           .cancel = {.scope = KILN_CANCEL_JOB, .id = KILN_STR("j")}};
     shop_begin(s, 10, 1);
     shop_say(s, &close);
     assert_string_equal(shop_take(s, KILN_TUNER_FORGET)->text, "cancelled");
@@ -125,10 +130,56 @@ static void a_jobs_row_says_how_it_ended(void **state) {
     shop_assign(s, 10);
     shop_say(s, &close);
     assert_null(shop_take(s, KILN_TUNER_FORGET)->text);
+    close.job_close.state = KILN_JOB_RUNNING; /* its end was not heard */
     shop_assign(s, 10);
-    shop_say(s, &cancel);
+    cancel(s);
     shop_say(s, &close);
     assert_string_equal(shop_take(s, KILN_TUNER_FORGET)->text, "cancelled");
+}
+
+static void a_job_that_is_stopping_ended_as_it_was_told_to(void **state) {
+    shop *s = *state;
+    shop_begin(s, 1, 1);
+    const kiln_msg_trial *trial = shop_next_trial(s);
+    s->by_hand = true;
+    shop_answer(s, trial, KILN_OUTCOME_OK); /* RECORD is under way */
+    cancel(s);
+    assert_int_equal(s->t->job.data[0]->state, KILN_TUNER_JOB_STOPPING);
+    shop_say(s, &(kiln_message){.type = KILN_MSG_JOB_CLOSE, .job_close = {.job = KILN_STR("j")}});
+    assert_string_equal(shop_take(s, KILN_TUNER_FORGET)->text, "cancelled");
+}
+
+static void the_end_waits_for_records_whose_upload_failed(void **state) {
+    shop *s = *state;
+    shop_begin(s, 1, 1);
+    const kiln_msg_trial *trial = shop_next_trial(s);
+    s->by_hand = true;
+    shop_answer(s, trial, KILN_OUTCOME_OK);
+    shop_skip(s);
+    s->seen = 0;
+    shop_recorded(s, shop_take(s, KILN_TUNER_RECORD), KILN_OK, NULL);
+    shop_step(s, &(kiln_tuner_event){.kind = KILN_TUNER_GATHERED, .job = s->job});
+    shop_step(s, &(kiln_tuner_event){.kind = KILN_TUNER_EXPORTED, .job = s->job, .digest = {{77}}});
+    assert_non_null(shop_take(s, KILN_TUNER_UPLOAD));
+    const kiln_tuner_event failed = {.kind = KILN_TUNER_UPLOADED,
+                                     .digest = s->t->job.data[0]->records,
+                                     .code = KILN_INTERNAL,
+                                     .failure = "no room"};
+    shop_step(s, &failed);
+    shop_skip(s);
+    shop_say(s, &(kiln_message){.type = KILN_MSG_PONG});
+    shop_tick(s, KILN_TUNER_RETRY_NS);
+    assert_int_equal(shop_count(s, KILN_TUNER_UPLOAD), 1);
+    assert_int_equal(shop_count_sent(s, KILN_MSG_JOB_DONE), 0);
+}
+
+static void what_was_best_before_the_job_is_known_from_its_beginning(void **state) {
+    shop *s = *state;
+    const kiln_tuner_task task = {
+        .key = KILN_STR("t0"), .op = KILN_STR("conv"), .weight = 1, .best_ns = 500};
+    s->by_hand = true;
+    shop_begin_tasks(s, 0, 8, &task, 1);
+    assert_true(s->t->job.data[0]->task[0].final.alone_ns == 500);
 }
 
 static uint64_t budget_with(shop *s, const kiln_tuner_task *task) {
@@ -223,9 +274,32 @@ static void a_job_whose_share_is_stored_measures_nothing(void **state) {
     const kiln_msg_job_done *done = shop_done(s);
     assert_int_equal(done->code, KILN_OK);
     assert_int_equal(done->trials, 0);
+    assert_int_equal(done->tasks.item[0].rest, KILN_REST_STORED);
     s->seen = 0;
     assert_int_equal(shop_count(s, KILN_TUNER_PROPOSE), 0);
     assert_int_equal(shop_count_sent(s, KILN_MSG_LEASE_REQ), 0);
+}
+
+/* A kernel that does what two others do: each of the three is weighed against the others. */
+static void tasks_know_what_they_stand_against(void **state) {
+    shop *s = *state;
+    const kiln_tuner_task task[3] = {{.key = KILN_STR("a"), .weight = 1},
+                                     {.key = KILN_STR("b"), .weight = 1},
+                                     {.key = KILN_STR("c"), .weight = 1}};
+    const kiln_tuner_alternative joined = {.task = 2, .count = 2, .instead_of = {0, 1}, .times = 1};
+    s->by_hand = true;
+    shop_open(s);
+    shop_assign(s, 9);
+    shop_step(s, &(kiln_tuner_event){.kind = KILN_TUNER_PREPARED,
+                                     .job = s->job,
+                                     .task_list = task,
+                                     .task_count = 3,
+                                     .alternative = &joined,
+                                     .alternative_count = 1});
+    const kiln_tuner_job_task *made = s->t->job.data[0]->task;
+    for (uint32_t i = 0; i < 3; i++) assert_int_equal(made[i].chance.rivals_count, 1);
+    assert_ptr_equal(made[1].chance.rivals[0]->apart[1], &made[1].chance);
+    assert_ptr_equal(made[1].chance.rivals[0]->joined, &made[2].chance);
 }
 
 static void what_cannot_be_prepared_ends_with_its_reason(void **state) {
@@ -255,13 +329,6 @@ static void the_end_is_repeated_until_it_is_heard(void **state) {
     (void)shop_done(s);
     shop_assign(s, 1); /* the tracker lost it: the same job is not done anew */
     assert_int_equal(shop_count(s, KILN_TUNER_PREPARE), 0);
-}
-
-static void cancel(shop *s) {
-    const kiln_message cancel = {
-        .type = KILN_MSG_CANCEL,
-        .cancel = {.scope = KILN_CANCEL_JOB, .id = KILN_STR("j"), .reason = KILN_STR("enough")}};
-    shop_say(s, &cancel);
 }
 
 static void cancel_hands_in_what_is_recorded(void **state) {
@@ -354,6 +421,9 @@ int main(void) {
         test_with_shop(whom_the_project_trusts_goes_with_the_job),
         test_with_shop(a_job_that_another_tuner_claims_begins_anew),
         test_with_shop(a_jobs_row_says_how_it_ended),
+        test_with_shop(a_job_that_is_stopping_ended_as_it_was_told_to),
+        test_with_shop(the_end_waits_for_records_whose_upload_failed),
+        test_with_shop(what_was_best_before_the_job_is_known_from_its_beginning),
         test_with_shop(runs_of_a_job_are_kept_apart),
         test_with_shop(what_is_stored_of_a_share_is_not_measured_again),
         test_with_shop(an_identical_job_measures_nothing),
@@ -364,6 +434,7 @@ int main(void) {
         test_with_shop(trials_that_were_asked_for_are_made_even_at_the_peak),
         test_with_shop(without_a_budget_each_task_gets_the_default),
         test_with_shop(a_job_whose_share_is_stored_measures_nothing),
+        test_with_shop(tasks_know_what_they_stand_against),
         test_with_shop(what_cannot_be_prepared_ends_with_its_reason),
         test_with_shop(the_end_is_repeated_until_it_is_heard),
         test_with_shop(cancel_hands_in_what_is_recorded),

@@ -331,6 +331,18 @@ static void a_task_asks_for_the_board_that_began_it(void **state) {
     assert_int_equal(liked, 1);
 }
 
+static void a_task_goes_on_with_the_board_that_took_it_over(void **state) {
+    shop *s = *state;
+    shop_begin(s, 200, 1);
+    s->board = "b0";
+    lose(s, shop_grant(s), KILN_DEADLINE_EXCEEDED);
+    s->board = "b1";
+    const uint64_t second = shop_grant(s);
+    shop_skip(s);
+    lose(s, second, KILN_DEADLINE_EXCEEDED);
+    expect_str(shop_take_sent(s, KILN_MSG_LEASE_REQ)->lease_req.board, "b1");
+}
+
 static void no_board_waits_while_there_is_work(void **state) {
     shop *s = *state;
     uint64_t lease[2];
@@ -366,6 +378,7 @@ int main(void) {
         test_with_shop(a_task_stays_on_the_board_that_began_it),
         test_with_shop(a_grant_repeated_for_fewer_trials_winds_the_lease_down),
         test_with_shop(a_task_asks_for_the_board_that_began_it),
+        test_with_shop(a_task_goes_on_with_the_board_that_took_it_over),
         test_with_shop(no_board_waits_while_there_is_work),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

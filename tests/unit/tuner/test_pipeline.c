@@ -83,6 +83,23 @@ static void no_more_builds_than_builders_are_out(void **state) {
     assert_int_equal(shop_count(s, KILN_TUNER_BUILD), 4); /* three are out and one is new */
 }
 
+static void jobs_share_the_builders(void **state) {
+    shop *s = *state;
+    shop_hire(s, 1);
+    s->builders_hang = true;
+    shop_begin(s, 5, 1);
+    s->seen = 0;
+    const kiln_tuner_action *build = shop_take(s, KILN_TUNER_BUILD);
+    shop_say(s,
+             &(kiln_message){.type = KILN_MSG_JOB_ASSIGN,
+                             .job_assign = {.job = KILN_STR("k"),
+                                            .spec = {.target = KILN_STR("cpu:x"), .trials = 5}}});
+    shop_prepare(s, 1, NULL, 0);
+    shop_skip(s);
+    built(s, build, KILN_OUTCOME_OK);
+    assert_int_equal(shop_count(s, KILN_TUNER_BUILD), 1);
+}
+
 static void a_candidate_that_does_not_compile_is_recorded_without_a_board(void **state) {
     shop *s = *state;
     build_one(s, KILN_OUTCOME_BUILD_ERROR);
@@ -419,6 +436,7 @@ int main(void) {
         test_with_shop(results_are_observed_in_order_however_they_come),
         test_with_shop(a_search_space_that_ends_ends_the_task),
         test_with_shop(no_more_builds_than_builders_are_out),
+        test_with_shop(jobs_share_the_builders),
         test_with_shop(a_candidate_that_does_not_compile_is_recorded_without_a_board),
         test_with_shop(a_trial_is_ready_when_artefact_and_reference_are_with_the_tracker),
         test_with_shop(under_an_emulator_few_samples_are_enough_and_time_is_not_short),

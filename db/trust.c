@@ -94,11 +94,11 @@ kiln_status kiln_db_find_signer(kiln_db *db, kiln_str who, kiln_arena *arena,
 kiln_status kiln_db_trust_of(kiln_db *db, kiln_str signer, kiln_db_trust *out_trust) {
     kiln_arena scratch;
     kiln_arena_init(&scratch, 256);
-    kiln_db_signer row;
+    kiln_db_signer row = {0};
     bool found = false;
     kiln_db_trust trust = KILN_DB_TRUST_UNKNOWN;
     kiln_status st = find_by(db, "id", named(signer), &scratch, &row, &found);
-    for (unsigned i = 0; !st && found && i < KILN_DB_TRUST_COUNT; i++)
+    for (unsigned i = 0; i < KILN_DB_TRUST_COUNT; i++)
         if (kiln_str_is(row.trust, trusts[i].name)) trust = (kiln_db_trust)i;
     kiln_arena_deinit(&scratch);
     if (!st) *out_trust = trust;
@@ -151,8 +151,8 @@ static kiln_status find_successor(kiln_db *db, kiln_str signer, kiln_arena *aren
     if (st) return st;
     kiln_db_bind_text(statement, 1, signer);
     st = db->backend->step(statement, "looking for a successor", &found);
-    *out_successor = !st && found ? kiln_str_copy(arena, db->backend->column_bytes(statement, 0))
-                                  : (kiln_str){0};
+    *out_successor =
+        found ? kiln_str_copy(arena, db->backend->column_bytes(statement, 0)) : (kiln_str){0};
     kiln_db_release(statement);
     return st;
 }

@@ -10,7 +10,7 @@ rows that match no mutant, and rows whose mutant is found fail the run. docs/how
     --quick      twenty that tests find, from as many files (./dev test)
     --only TEXT  those whose line of the list contains the text
     --again      those that the last run left unexplained
-    --list       prints them and runs nothing
+    --list       prints them, and rows of no mutant, and runs nothing
     --verbose    prints the verdict of each"""
 import argparse
 import collections
@@ -69,8 +69,8 @@ def read_rows(path):
                 raise SystemExit(f"{path}: twice: {identity}")
             rows[identity] = ""
     for identity, reason in rows.items():
-        if not reason.startswith(("equivalent: ", "speed: ", "text: ", "contract: ")):
-            raise SystemExit(f"{path}: no reason that begins with equivalent:, speed:, text: or contract: below\n{identity}")
+        if not reason.startswith(("equivalent: ", "speed: ", "text: ", "contract: ", "memory: ")):
+            raise SystemExit(f"{path}: no reason that begins with equivalent:, speed:, text:, contract: or memory: below\n{identity}")
     return rows
 
 
@@ -209,6 +209,11 @@ def quick_files(files):
     return sorted(files, key=lambda file: hashlib.sha256(pathlib.Path(file).stem.encode()).digest())[:QUICK + 10]
 
 
+def lost_rows(made, rows, folders):
+    known = {m.identity() for m in made}
+    return [row for row in rows if row not in known and row.startswith(tuple(f"{folder}/" for folder in folders))]
+
+
 def show(mutant, source):
     lines = list(difflib.unified_diff(source.decode().splitlines(), mutant.apply(source).decode().splitlines(), n=0, lineterm=""))
     print(f"{mutant.file}:{mutant.line}: survives in {mutant.function}")
@@ -228,8 +233,9 @@ def run(build, folders, rows, options, use_simulator=True):
     if options.list:
         for mutant in chosen:
             print(f"{mutant.line}: {mutant.identity()}")
-        print(f"{len(chosen)} of {len(made)} mutants")
-        return 0
+        lost = lost_rows(made, rows, folders)
+        print("".join(f"the row of no mutant: {row}\n" for row in lost) + f"{len(chosen)} of {len(made)} mutants")
+        return 1 if lost else 0
     work.prepare(sorted({m.file for m in chosen}))
     done = 0
 
@@ -256,8 +262,7 @@ def run(build, folders, rows, options, use_simulator=True):
                 wrong.append(f"the row of a mutant that {'is the same code' if verdict == 'same' else 'does not compile' if verdict == 'invalid' else f'{verdict} finds'}: {identity}")
             count["simulator" if verdict == "simulator" else verdict if verdict in ("same", "invalid") else "unit"] += 1
     if not options.quick:
-        known = {m.identity() for m in made}
-        wrong += [f"the row of no mutant: {row}" for row in rows if row not in known and row.split(":")[0].startswith(tuple(folders))]
+        wrong += [f"the row of no mutant: {row}" for row in lost_rows(made, rows, folders)]
     if not options.only:
         (build.place / "unexplained.txt").write_text("".join(f"{m.identity()}\n" for m in unexplained))
     for mutant in unexplained:

@@ -232,6 +232,8 @@ static void rows_that_are_replaced_keep_their_place_and_can_be_removed(void **st
     expect_ok(kiln_db_put_tracker_signer(db, &signer));
     expect_ok(kiln_db_remove(db, KILN_DB_TABLE_TRACKER_SIGNER, KILN_STR("p/00ff")));
     expect_ok(kiln_db_commit(db));
+    expect_ok(kiln_db_remove(db, KILN_DB_TABLE_TRACKER_JOB, KILN_STR("a")));
+    kiln_db_rollback(db); /* it is there again */
     kiln_strbuf cells = {0};
     expect_ok(
         kiln_db_sql(db, KILN_STR("SELECT id, state, body FROM tracker_job"), keep_text, &cells));

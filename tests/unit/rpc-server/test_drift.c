@@ -99,6 +99,15 @@ static void a_part_that_depends_on_what_ran_before_is_switched_off(void **state)
     kiln_strbuf_deinit(&text);
 }
 
+static void each_state_counts_for_what_a_part_depends_on(void **state) {
+    (void)state;
+    for (uint32_t s = 0; s < KILN_REFERENCE_KERNEL_STATE_COUNT; s++) {
+        board b = quiet;
+        b.memory[s] = 2.6;
+        assert_int_equal(learn(&b, 1).memory.use, KILN_PART_DEPENDS);
+    }
+}
+
 static void a_part_that_scatters_by_itself_is_switched_off(void **state) {
     (void)state;
     const board b = {{1, 1, 1, 1}, {1, 1, 1, 1}, 1.5, 0, 1};
@@ -192,6 +201,7 @@ int main(void) {
         cmocka_unit_test(a_quiet_board_is_known_by_its_first_rounds),
         cmocka_unit_test(a_band_holds_what_a_board_does_by_itself),
         cmocka_unit_test(a_part_that_depends_on_what_ran_before_is_switched_off),
+        cmocka_unit_test(each_state_counts_for_what_a_part_depends_on),
         cmocka_unit_test(a_part_that_scatters_by_itself_is_switched_off),
         cmocka_unit_test(neighbours_that_stay_for_longer_than_a_round_switch_nothing_off),
         cmocka_unit_test(what_stays_becomes_usual),

@@ -273,26 +273,28 @@ kiln_status kiln_cmd_batch(kiln_arena *process, int argc, char **argv) {
     char *program = NULL;
     batch b = {.process = process};
     const kiln_opt option[] = {
-        {"target", KILN_OPT_TEXT, &target, "T", "device that they are for (default native)"},
+        {"target", KILN_OPT_TEXT, &target, "T", "device of the candidates (default native)"},
         KILN_THREADS_OPTION(&threads),
-        {"candidates", KILN_OPT_COUNT, &candidates, "N", "of each task, at most (default 32)"},
+        {"candidates", KILN_OPT_COUNT, &candidates, "N",
+         "candidates per task at most (default 32)"},
         {"tasks", KILN_OPT_TEXT, &b.drawing.tasks, "PART",
          "only tasks with this in their key or their operators"},
         {"search", KILN_OPT_TEXT, &search, "NAME", searchers_help},
-        {"seed", KILN_OPT_COUNT, &b.drawing.seed, "N", "of draws and inputs (default 0)"},
+        {"seed", KILN_OPT_COUNT, &b.drawing.seed, "N",
+         "seed of draws and inputs (default 0)"},
         {"dim", KILN_OPT_LIST, &dim, "NAME=N", kiln_dim_help},
         {"db", KILN_OPT_TEXT, &db_option, "PATH",
-         "what is measured already is not drawn again, and learnt from (default "
-         "$KILN_HOME/kiln.db)"},
+         "records database: measured candidates are not drawn again, and the search learns from "
+         "them (default $KILN_HOME/kiln.db)"},
         KILN_ACCURACY_OPTIONS(&accuracy),
-        {"output|o", KILN_OPT_TEXT, &b.folder, "FOLDER", "folder to write; it must not be there"},
+        {"output|o", KILN_OPT_TEXT, &b.folder, "FOLDER", "folder to write; it must not exist"},
         {"json", KILN_OPT_FLAG, &b.json, NULL, "print one object"},
     };
     const kiln_opt_table table = {
         "kiln batch MODEL --target T -o FOLDER [options]",
-        "Builds candidates of a model's kernels for a device that no tracker reaches. Copy the "
-        "folder to its machine, measure it there with kiln-rpc-server --batch FOLDER, and take "
-        "FOLDER/results.jsonl home with kiln db import.",
+        "Builds candidates of a model's kernels for a device without a connection to a tracker. "
+        "Copy the folder to its machine, measure it there with kiln-rpc-server --batch FOLDER, and "
+        "import FOLDER/results.jsonl here with kiln db import --own.",
         option,
         KILN_ARRAY_COUNT(option),
         1,

@@ -109,14 +109,14 @@ kiln_status kiln_cmd_config(kiln_arena *process, int argc, char **argv) {
     config_call c = {.process = process};
     const kiln_opt option[] = {
         {"config|$KILN_CONFIG", KILN_OPT_TEXT, &c.config, "FILE",
-         "look at this file alone; none: at no file (default: /etc/kiln/config, then "
+         "read only this file; none: no file (default: /etc/kiln/config, then "
          "~/.config/kiln/config)"},
     };
     const kiln_opt_table table = {
         "kiln config [show] [PROGRAM|COMMAND] [options]",
-        "Says which configuration files there are, and which values of options come from them or "
-        "from the environment: of all programs and commands, or of one. What is not printed has "
-        "the default that --help tells (docs/reference/command-line.md).",
+        "Shows which configuration files exist, and which values of options come from them or from "
+        "the environment, for all programs and commands or for one. Options that are not printed "
+        "have the default of --help (docs/reference/command-line.md).",
         option,
         KILN_ARRAY_COUNT(option),
         0,

@@ -250,10 +250,9 @@ static kiln_status db_plot(const kiln_db_call *c) {
     X("best", "", db_best, READ, "the fastest record of each task and target")               \
     X("top", "", db_top, READ, "the fastest records")                                        \
     X("history", "", db_history, READ, "all records, the oldest first")                      \
-    X("stats", "", db_stats, READ,                                                           \
-      "how many records there are of each task, and of which outcome")                       \
+    X("stats", "", db_stats, READ, "count the records of each task by outcome")              \
     X("export", "", db_export, READ, "print all records, for kiln db import")                \
-    X("import", "FILE", db_import, WRITE, "take records from a file")                        \
+    X("import", "FILE", db_import, WRITE, "import records from a file")                      \
     X("sql", "STATEMENT", db_sql, READ, "run a statement of SQL that changes nothing")       \
     X("plot", "", db_plot, READ, "write a page of curves, -o FILE.html")                     \
     X("verify", "", kiln_db_call_verify, READ, "check every signature")                      \
@@ -262,7 +261,7 @@ static kiln_status db_plot(const kiln_db_call *c) {
     X("quarantine", "ID", kiln_db_call_quarantine, WRITE, "set records aside until restore") \
     X("restore", "ID", kiln_db_call_restore, WRITE, "let quarantined records count again")   \
     X("prune", "", kiln_db_call_prune, WRITE,                                                \
-      "remove hints (records of strangers) and what is in quarantine")
+      "remove hints (records of untrusted signers) and quarantined records")
 
 static const kiln_action actions[] = {
 #define X(name, arguments, run, mode, help) {name, arguments, help},
@@ -292,19 +291,18 @@ kiln_status kiln_cmd_db(kiln_arena *process, int argc, char **argv) {
         {"output|o", KILN_OPT_TEXT, &c.output, "FILE", "plot: the page to write"},
         {"reason", KILN_OPT_TEXT, &c.reason, "TEXT", "forget, quarantine, restore: why"},
         {"own", KILN_OPT_FLAG, &c.own, NULL,
-         "import: records without a signature are mine (kiln-rpc-server --batch): sign them, so "
-         "that they count"},
-        {"limit", KILN_OPT_COUNT, &c.limit, "N", "at most so many (default: 10 for top, else all)"},
+         "import: sign records without a signature as yours (of kiln-rpc-server --batch), so that "
+         "they count"},
+        {"limit", KILN_OPT_COUNT, &c.limit, "N", "at most N rows (default: 10 for top, else all)"},
         {"json", KILN_OPT_FLAG, &c.json, NULL, "print one object per line"},
         {"csv", KILN_OPT_FLAG, &c.csv, NULL, "print CSV with a header (best, top, history, sql)"},
     };
     static const kiln_actions table = {
         .command = "db",
         .summary =
-            "Looks into the records database. --accuracy, --exact and --precision leave out what "
-            "such a budget does not allow (best, top, history, plot; default: any record). ID is "
-            "that of a trial, a job, a signer or a trace; of it and of --task the beginning is "
-            "enough.",
+            "Queries the records database. --accuracy, --exact and --precision leave out records "
+            "that such a budget does not allow (best, top, history, plot; default: any record). ID "
+            "is a trial, a job, a signer or a trace. The beginning of ID and of --task is enough.",
         .action = actions,
         .count = KILN_ARRAY_COUNT(actions)};
     kiln_args args;

@@ -173,10 +173,10 @@ kiln_status kiln_cmd_doctor(kiln_arena *process, int argc, char **argv) {
     const kiln_opt option[] = {
         {"json", KILN_OPT_FLAG, &d.json, NULL, "print one object per check or figure"},
         {"calibrate", KILN_OPT_FLAG, &calibrates, NULL,
-         "measure this machine's core and caches, in place of checks; native targets use what is "
-         "found from then on"},
+         "measure this machine's core and caches instead of checking; native targets use the "
+         "figures from then on"},
         {"tracker", KILN_OPT_TEXT, &tracker, "ADDR", "also try to register with it as a board"},
-        {"key-file", KILN_OPT_TEXT, &key_file, "F", "key that the board would show"}};
+        {"key-file", KILN_OPT_TEXT, &key_file, "F", "key file for that registration"}};
     const kiln_opt_table table = {
         "kiln doctor", "Checks this machine's set-up.", option, KILN_ARRAY_COUNT(option), 0, 0};
     kiln_args args;

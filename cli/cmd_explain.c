@@ -103,14 +103,14 @@ kiln_status kiln_cmd_explain(kiln_arena *process, int argc, char **argv) {
          "only this task: its number or the beginning of its key"},
         {"after", KILN_OPT_TEXT, &e.after, "PASS", "stop after this pass (graph and loops)"},
         {"refused", KILN_OPT_FLAG, &e.refused, NULL,
-         "also what rules tried in vain and which sketches they did not make (space)"},
+         "also print refused schedule steps and missing sketches, with reasons (space)"},
         {"why", KILN_OPT_TEXT, &e.why, "K",
          "instead of a stage: which stored schedule of this task won, and why"},
         {"target", KILN_OPT_TEXT, &e.target_text, "T", "device to compile for (default native)"},
         KILN_THREADS_OPTION(&threads),
         {"db", KILN_OPT_TEXT, &e.db_path, "PATH",
-         "take the best stored schedules from here (default: the unsearched ones; with --why "
-         "and of the plan those in $KILN_HOME/kiln.db)"},
+         "use the best stored schedules of this database (default: default schedules; with --why "
+         "and --stage plan those in $KILN_HOME/kiln.db)"},
         KILN_ACCURACY_OPTIONS(&e.accuracy_options),
         KILN_MODEL_OPTIONS(&e.dim, kiln_sizes_help, &e.onnx),
         {"json", KILN_OPT_FLAG, &e.json, NULL,

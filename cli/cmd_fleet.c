@@ -190,8 +190,8 @@ static void on_change(void *context, const kiln_msg_change *change) {
 /* All boards, then each that changes, until Ctrl-C. */
 static kiln_status fleet_watch(kiln_command_call *c) {
     if (!kiln_tracker_watch(&c->tracker, KILN_TOPIC_FLEET, on_change, c))
-        return KILN_ERROR(UNIMPLEMENTED, "the tracker is too old to tell what changes: kiln fleet "
-                                         "list asks it");
+        return KILN_ERROR(UNIMPLEMENTED,
+                          "the tracker is too old to report changes: use kiln fleet list");
     kiln_status st = KILN_OK;
     while (!st && !c->tracker.stopped && !ferror(stdout))
         st = kiln_tracker_watch_on(&c->tracker, KILN_NS_PER_S);
@@ -284,18 +284,17 @@ static kiln_status fleet_kick(kiln_command_call *c) {
 }
 
 #define ACTIONS(X)                                                                              \
-    X("list", "", fleet_list, false, "list all boards, who holds them, and how they are")       \
-    X("show", "ID", fleet_show, false,                                                          \
-      "say all that is known of a board, and what happened to it")                              \
+    X("list", "", fleet_list, false, "list all boards with their holders and state")            \
+    X("show", "ID", fleet_show, false, "show all facts about a board, and its history")         \
     X("doctor", "ID", fleet_doctor, false, "say what is wrong with a board, and what to do")    \
     X("watch", "", fleet_watch, false, "list all boards, then each that changes, until Ctrl-C") \
     X("ping", "[ID]", fleet_ping, false, "measure how fast boards answer, and their clocks")    \
     X("log", "ID", kiln_fleet_log, true, "print the last lines of a board's log")               \
-    X("drain", "ID", fleet_drain, true, "let a board end what it has, and give it no more")     \
-    X("quarantine", "ID", fleet_quarantine, true, "take what a board has away at once")         \
-    X("release", "ID", fleet_release, true, "put a drained or quarantined board to use again")  \
+    X("drain", "ID", fleet_drain, true, "let a board finish its trials, and give it no more")   \
+    X("quarantine", "ID", fleet_quarantine, true, "take all trials from a board at once")       \
+    X("release", "ID", fleet_release, true, "put a drained or quarantined board back")          \
     X("forget", "ID", fleet_forget, true,                                                       \
-      "take a lost board and its history off the list, where it would stay for a week")         \
+      "remove a lost board and its history, which would stay for a week")                       \
     X("kick", "PEER", fleet_kick, true,                                                         \
       "close the connection of a board, a tuner or a person now; it may come back")
 
@@ -311,13 +310,14 @@ kiln_status kiln_cmd_fleet(kiln_arena *process, int argc, char **argv) {
 #undef X
     };
     static const kiln_tracker_commands table = {
-        .actions = {.command = "fleet",
-                    .summary = "Looks at the boards of a tracker, says what is wrong with one, and "
-                               "which may be used. ID is a board's name, or its node's identity or "
-                               "the beginning of that.",
-                    .action = actions,
-                    .count = KILN_ARRAY_COUNT(actions),
-                    .has_default = true},
+        .actions =
+            {.command = "fleet",
+             .summary =
+                 "Lists the boards of a tracker, checks them, and takes them out of service. ID is "
+                 "a board's name, or its node's identity or the beginning of it.",
+             .action = actions,
+             .count = KILN_ARRAY_COUNT(actions),
+             .has_default = true},
         .command = commands,
         .takes_why = true,
         .takes_follow = true};

@@ -188,18 +188,17 @@ kiln_status kiln_cmd_inspect(kiln_arena *process, int argc, char **argv) {
     inspection i = {0};
     kiln_opt_list trust = {0};
     const kiln_opt option[] = {
-        {"steps", KILN_OPT_FLAG, &i.steps, NULL, "also each step of a run"},
+        {"steps", KILN_OPT_FLAG, &i.steps, NULL, "also print each step of a run"},
         {"trust", KILN_OPT_LIST, &trust, "WHO", kiln_trust_help},
         {"json", KILN_OPT_FLAG, &json, NULL, "print one object per line"},
     };
-    const kiln_opt_table table = {
-        "kiln inspect MODULE [options]",
-        "Checks every byte of a module, for whatever machine it is, and says what it is: its model "
-        "and the records that it is made from, tensors, kernels and memory.",
-        option,
-        KILN_ARRAY_COUNT(option),
-        1,
-        1};
+    const kiln_opt_table table = {"kiln inspect MODULE [options]",
+                                  "Checks every byte of a module for any machine and prints its "
+                                  "origin (model and records), tensors, kernels and memory.",
+                                  option,
+                                  KILN_ARRAY_COUNT(option),
+                                  1,
+                                  1};
     kiln_args args;
     kiln_mapping file = {0};
     kiln_status st = kiln_args_parse(&table, argc, argv, process, &args);

@@ -57,11 +57,11 @@ static void print_job(void *context, const json_t *job) {
 }
 
 /* Each is a request. */
-#define ACTIONS(X)                                                                    \
-    X("list", "", JOBS, "list all jobs")                                              \
-    X("show", "ID", JOB, "say what a job has done, task by task")                     \
-    X("watch", "ID", WATCH, "show what a job does until it ends")                     \
-    X("attach", "ID", ATTACH, "the same, and bring its records into --db at the end") \
+#define ACTIONS(X)                                                                     \
+    X("list", "", JOBS, "list all jobs")                                               \
+    X("show", "ID", JOB, "show the results of a job, task by task")                    \
+    X("watch", "ID", WATCH, "show the progress of a job until it ends")                \
+    X("attach", "ID", ATTACH, "the same, and import its records into --db at the end") \
     X("cancel", "ID", CANCEL, "end a job")
 
 kiln_status kiln_cmd_jobs(kiln_arena *process, int argc, char **argv) {
@@ -78,7 +78,7 @@ kiln_status kiln_cmd_jobs(kiln_arena *process, int argc, char **argv) {
     static const kiln_tracker_command commands[KILN_ARRAY_COUNT(actions)] = {{NULL, false}};
     static const kiln_tracker_commands table = {
         .actions = {.command = "jobs",
-                    .summary = "Looks at tuning jobs, follows them, and ends them. ID is a job's "
+                    .summary = "Lists tuning jobs, follows them, and cancels them. ID is a job's "
                                "identity or the beginning of it.",
                     .action = actions,
                     .count = KILN_ARRAY_COUNT(actions),

@@ -321,19 +321,18 @@ static kiln_status key_rotate(key_call *c) {
 }
 
 /* Those that change the tracker's file do so one at a time, or the last would win. */
-#define ACTIONS(X)                                                                                 \
-    X("new", "ROLE/NODE", key_new, true,                                                           \
-      "make a key, as for board/rpi-1 or client/ann; a second one begins to replace the first: "   \
-      "both are valid until the older one is revoked")                                             \
-    X("list", "", key_list, false, "list the keys of a tracker")                                   \
-    X("rotate", "ROLE/NODE", key_rotate, true,                                                     \
-      "replace a key over the fleet while it runs: the tracker hands the new one to its node")     \
-    X("revoke", "ROLE/NODE[/GENERATION]", key_revoke, true, "end a key")                           \
-    X("sign", "MODULE", key_sign, false,                                                           \
-      "sign a module, so that kiln run --trust knows whose it is")                                 \
-    X("trust", "[NAME|PUBLIC]", key_trust, false,                                                  \
-      "say whose records count in a database (PUBLIC: the public half of a tuner's key), or list " \
-      "it")
+#define ACTIONS(X)                                                                               \
+    X("new", "ROLE/NODE", key_new, true,                                                         \
+      "make a key, as for board/rpi-1 or client/ann; a second one begins to replace the first: " \
+      "both are valid until the older one is revoked")                                           \
+    X("list", "", key_list, false, "list the keys of a tracker")                                 \
+    X("rotate", "ROLE/NODE", key_rotate, true,                                                   \
+      "replace a key in the running fleet: the tracker sends the new one to its node")           \
+    X("revoke", "ROLE/NODE[/GENERATION]", key_revoke, true, "revoke a key")                      \
+    X("sign", "MODULE", key_sign, false, "sign a module for kiln run --trust")                   \
+    X("trust", "[NAME|PUBLIC]", key_trust, false,                                                \
+      "let the records of a signer count in a database (PUBLIC: the public half of a tuner's "   \
+      "key), or list the signers")
 
 static const kiln_action actions[] = {
 #define X(name, arguments, run, locks, help) {name, arguments, help},
@@ -360,17 +359,17 @@ kiln_status kiln_cmd_key(kiln_arena *process, int argc, char **argv) {
         {"db", KILN_OPT_TEXT, &c.db, "PATH",
          "trust: records database (default $KILN_HOME/kiln.db)"},
         {"key-file", KILN_OPT_TEXT, &c.key_file, "F",
-         "sign: by the key of that file (default $KILN_HOME/key, else $KILN_HOME/signing.key)"},
-        {"no", KILN_OPT_FLAG, &c.no, NULL, "trust: believe that signer no longer"},
+         "sign: with the key of this file (default $KILN_HOME/key, else $KILN_HOME/signing.key)"},
+        {"no", KILN_OPT_FLAG, &c.no, NULL, "trust: no longer trust that signer"},
         {"wait", KILN_OPT_NUMBER, &c.wait_s, "SECONDS",
-         "rotate: for the node to take its key (default 20); it may come later, too"},
+         "rotate: wait so long for the node to take its key (default 20); it may also take it "
+         "later"},
         {"json", KILN_OPT_FLAG, &c.json, NULL, "print one object per line"},
     };
     static const kiln_actions table = {
         .command = "key",
-        .summary =
-            "Keeps the keys with which boards, tuners and people on other machines come to a "
-            "tracker. ROLE is board, tuner, client, builder or admin.",
+        .summary = "Manages the keys with which boards, tuners and people on other machines "
+                   "connect to a tracker. ROLE is board, tuner, client, builder or admin.",
         .action = actions,
         .count = KILN_ARRAY_COUNT(actions)};
     kiln_args args;

@@ -206,16 +206,16 @@ static kiln_status project_trust(const project_call *c) {
 
 #define ACTIONS(X)                                                                               \
     X("list", "", project_list, "list the projects that you may see")                            \
-    X("show", "PROJECT", project_show, "say who its members are and whom it trusts")             \
+    X("show", "PROJECT", project_show, "show its members, settings and trusted signers")         \
     X("new", "PROJECT [SETTING=N...]", project_new, "make a project")                            \
-    X("set", "PROJECT SETTING=N...", project_set, "set quotas, weight and what everyone may")    \
+    X("set", "PROJECT SETTING=N...", project_set, "set quotas, weight and the role of everyone") \
     X("quota", "PROJECT SETTING=N...", project_set, "the same as set")                           \
-    X("add", "PROJECT PERSON", project_add, "let a person in, or change what one may (--role)")  \
-    X("remove", "PROJECT PERSON", project_remove, "take a person out")                           \
+    X("add", "PROJECT PERSON", project_add, "add a person, or change a role (--role)")           \
+    X("remove", "PROJECT PERSON", project_remove, "remove a person")                             \
     X("trust", "PROJECT SIGNER", project_trust,                                                  \
       "let records of a signer count: a public key (64 hexadecimal digits, see kiln key trust) " \
       "or a node of the tracker's keys")                                                         \
-    X("drop", "PROJECT", project_drop, "end a project")
+    X("drop", "PROJECT", project_drop, "remove a project")
 
 static const kiln_action actions[] = {
 #define X(name, arguments, run, help) {name, arguments, help},
@@ -238,19 +238,18 @@ kiln_status kiln_cmd_project(kiln_arena *process, int argc, char **argv) {
         {"role", KILN_OPT_TEXT, &c.role, "R",
          "add: viewer, member, operator or admin (default member)"},
         {"native", KILN_OPT_FLAG, &c.native, NULL,
-         "add: may run machine code of its own on boards; for an admin key to grant"},
+         "add: may run native code of its own on boards; needs an admin key"},
         {"remove", KILN_OPT_FLAG, &c.take_back, NULL,
-         "trust: records of that signer count in the project's jobs no longer"},
+         "trust: no longer count records of that signer in the project's jobs"},
         KILN_CLIENT_OPTIONS(&client),
         {"json", KILN_OPT_FLAG, &c.json, NULL, "print one object per line"},
     };
-    static const kiln_actions table = {
-        .command = "project",
-        .summary = "Who may do what in which project, and what a project may have; the settings "
-                   "are in docs/reference/keys.md.",
-        .action = actions,
-        .count = KILN_ARRAY_COUNT(actions),
-        .has_default = true};
+    static const kiln_actions table = {.command = "project",
+                                       .summary = "Manages projects: members, rights and quotas. "
+                                                  "docs/reference/keys.md lists the settings.",
+                                       .action = actions,
+                                       .count = KILN_ARRAY_COUNT(actions),
+                                       .has_default = true};
     size_t index = 0;
     kiln_status st = kiln_action_parse(&table, option, KILN_ARRAY_COUNT(option), argc, argv,
                                        process, &args, &index);

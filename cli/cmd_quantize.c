@@ -202,32 +202,31 @@ kiln_status kiln_cmd_quantize(kiln_arena *process, int argc, char **argv) {
     uint64_t threads = 0, weight_bits = 8, activation_bits = 8;
     const kiln_opt option[] = {
         {"data", KILN_OPT_TEXT, &o.source.folder, "DIR",
-         "samples: .npy or .pb files (NAME.npy where there are several inputs), or "
+         "samples: .npy or .pb files (NAME.npy if there are several inputs), or "
          "test_data_set_K/input_N.pb; labels.npy beside them"},
         {"input", KILN_OPT_LIST, &o.source.given, "NAME=FILE",
          "samples of an input, stacked in a .npy or .pb file"},
         {"synthetic", KILN_OPT_COUNT, &o.source.synthetic, "N",
-         "calibrate on N samples of seeded random data: for benches, not for use (default: 4 where "
+         "calibrate on N samples of seeded random data: for benchmarks, not for use (default: 4 if "
          "no data are given)"},
         {"seed", KILN_OPT_COUNT, &o.source.seed, "N", "seed of that data (default 1)"},
         {"samples", KILN_OPT_COUNT, &o.source.samples_max, "N",
          "use the first N samples only (default: all)"},
         {"labels", KILN_OPT_TEXT, &o.source.labels, "FILE",
-         "classes of the samples, to count how many the first output names"},
+         "classes of the samples, to count the correct answers of the first output"},
         {"per-channel", KILN_OPT_FLAG, &o.quantize.per_channel, NULL,
          "a scale for each output channel of weights (default: one for all)"},
         {"method", KILN_OPT_TEXT, &o.method_name, "NAME",
          "how ranges of activations are chosen: minmax, percentile or mse (default mse)"},
         {"activations", KILN_OPT_TEXT, &activations, "u8|i8",
-         "bytes of activations: u8 is fastest on x86-64, i8 on ARM without i8mm (default u8; with "
+         "type of activations: u8 is fastest on x86-64, i8 on ARM without i8mm (default u8; with "
          "--shift i8)"},
         {"shift", KILN_OPT_FLAG, &o.quantize.shift, NULL,
          "scales are powers of two and zero points 0, for boards that only shift"},
         {"weight-bits", KILN_OPT_COUNT, &weight_bits, "1|2|4|8",
-         "bits of weights, with a scale per channel where they are fewer than 8; one bit: -1 and "
-         "1"},
+         "bits of weights, with a scale per channel if fewer than 8; one bit: -1 and 1"},
         {"activation-bits", KILN_OPT_COUNT, &activation_bits, "1|2|4|8",
-         "bits of what layers with weights read"},
+         "bits of the inputs of layers with weights"},
         {"all-layers", KILN_OPT_FLAG, &o.quantize.all_layers, NULL,
          "fewer bits in the first and the last layer, too (default: they keep 8)"},
         {"output|o", KILN_OPT_TEXT, &o.output, "OUT.onnx", "file to write"},
@@ -237,8 +236,8 @@ kiln_status kiln_cmd_quantize(kiln_arena *process, int argc, char **argv) {
     };
     const kiln_opt_table table = {
         "kiln quantize MODEL.onnx [--data DIR | --input NAME=FILE... | --synthetic N] -o OUT.onnx",
-        "Writes a model that computes on bytes, or fewer bits (QuantizeLinear, DequantizeLinear), "
-        "with scales that fit what the model does with samples, and says what that changes.",
+        "Quantises a model to int8 or fewer bits (QuantizeLinear, DequantizeLinear), with scales "
+        "calibrated on samples, and reports the changes.",
         option,
         KILN_ARRAY_COUNT(option),
         1,

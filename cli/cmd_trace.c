@@ -125,8 +125,7 @@ static kiln_status write_joined(const trace *all, size_t count, const char *path
 kiln_status kiln_cmd_trace(kiln_arena *process, int argc, char **argv) {
     const char *out = "trace.json";
     const kiln_opt option[] = {
-        {"output|o", KILN_OPT_TEXT, &out, "FILE",
-         "where the joined trace goes (default trace.json)"},
+        {"output|o", KILN_OPT_TEXT, &out, "FILE", "file to write (default trace.json)"},
     };
     const kiln_opt_table table = {
         "kiln trace FILE... [-o FILE]",

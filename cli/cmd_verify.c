@@ -59,7 +59,7 @@ kiln_status kiln_cmd_verify(kiln_arena *process, int argc, char **argv) {
     const char *target_text = "native";
     const kiln_opt option[] = {
         {"target", KILN_OPT_TEXT, &target_text, "T",
-         "compile for this device, which is one of this machine (default native)"},
+         "compile for this device of this machine (default native)"},
         KILN_MODEL_OPTIONS(&dim, kiln_dim_help, &t.options.onnx),
         {"quiet", KILN_OPT_FLAG, &t.quiet, NULL, "print only failures and the last line"},
         {"json", KILN_OPT_FLAG, &t.json, NULL, "print one object per case"},
@@ -68,10 +68,9 @@ kiln_status kiln_cmd_verify(kiln_arena *process, int argc, char **argv) {
         "kiln verify MODEL-DIR...",
         "Compiles models in the layout of ONNX's backend tests and compares every output with the "
         "expected one. Bool and integers must be equal; integers that come from a quantisation may "
-        "differ by 1. Floats: one operator within 1e-3 of each element (1e-7 of the "
-        "largest near 0), a model within 1e-3 of its largest, halves within 2e-2; behind a "
-        "quantisation one step of its "
-        "scale more. An output that is missing is a failure.",
+        "differ by 1. Floats: one operator within 1e-3 of each element (1e-7 of the largest near "
+        "0), a model within 1e-3 of its largest, halves within 2e-2; after a quantisation one step "
+        "of its scale more. An output that is missing is a failure.",
         option,
         KILN_ARRAY_COUNT(option),
         1,

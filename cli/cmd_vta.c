@@ -343,14 +343,14 @@ static kiln_status vta_params(const vta_call *c) {
     return st;
 }
 
-#define ACTIONS(X)                                                                                 \
-    X("asm", "TEXT", vta_asm, "make a program of its text, -o FILE")                               \
-    X("disasm", "PROGRAM", vta_disasm, "print a program as text")                                  \
-    X("check", "PROGRAM", vta_check, "say whether one is right whatever order its engines run in") \
-    X("run", "PROGRAM", vta_run, "simulate one by the cycle and say what each engine did")         \
-    X("trace", "PROGRAM", vta_trace, "write what each engine did, for Perfetto")                   \
-    X("info", "CONFIG", vta_info, "say what a machine of that configuration has")                  \
-    X("params", "CONFIG", vta_params, "print a configuration for the Verilog of vta/rtl")          \
+#define ACTIONS(X)                                                                              \
+    X("asm", "TEXT", vta_asm, "assemble a program, -o FILE")                                    \
+    X("disasm", "PROGRAM", vta_disasm, "print a program as text")                               \
+    X("check", "PROGRAM", vta_check, "check one for every order in which its engines may run")  \
+    X("run", "PROGRAM", vta_run, "simulate one by the cycle and print the work of each engine") \
+    X("trace", "PROGRAM", vta_trace, "write the work of each engine for Perfetto")              \
+    X("info", "CONFIG", vta_info, "describe the machine of a configuration")                    \
+    X("params", "CONFIG", vta_params, "print a configuration for the Verilog of vta/rtl")       \
     X("search", "", NULL, "find a machine for a model and a chip (kiln vta search --help)")
 
 static const kiln_action actions[] = {
@@ -385,8 +385,7 @@ kiln_status kiln_cmd_vta(kiln_arena *process, int argc, char **argv) {
     };
     static const kiln_actions table = {
         .command = "vta",
-        .summary = "Works on programs of accelerators of the VTA class, as text, as what asm made "
-                   "of it, or in a module.",
+        .summary = "Works on programs of VTA accelerators, as text, assembled, or in a module.",
         .action = actions,
         .count = KILN_ARRAY_COUNT(actions)};
     kiln_args args;

@@ -14,7 +14,7 @@ kiln_status kiln_cmd_zoo(kiln_arena *process, int argc, char **argv) {
         {"output|o", KILN_OPT_TEXT, &output, "FILE", "file to write"},
         {"seed", KILN_OPT_COUNT, &seed, "N", "seed of the weights (default 0)"},
         {"int8", KILN_OPT_FLAG, &int8, NULL,
-         "on signed bytes with scales that are powers of two: NAME_int8"},
+         "quantised to int8 with scales that are powers of two: NAME_int8"},
         {"json", KILN_OPT_FLAG, &json, NULL, "print one object"},
     };
     const kiln_opt_table table = {

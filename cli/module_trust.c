@@ -16,7 +16,7 @@
 #define KEY_FILE_HEAD "kiln-keys "
 
 const char kiln_trust_help[] =
-    "only a module that WHO has signed (kiln key sign): 64 hexadecimal digits, a file of such "
+    "accept only a module signed by WHO (kiln key sign): 64 hexadecimal digits, a file of such "
     "lines or of keys, or a name that kiln key trust shows";
 
 /* ---- signatures ------------------------------------------------------------------------------ */

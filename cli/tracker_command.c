@@ -25,11 +25,11 @@ kiln_status kiln_tracker_command_parse(const kiln_tracker_commands *commands, ki
     };
     size_t count = OPTIONS_ALWAYS;
     if (commands->takes_why)
-        option[count++] =
-            (kiln_opt){"why", KILN_OPT_TEXT, &c.why, "TEXT", "shown beside the board's state"};
+        option[count++] = (kiln_opt){"why", KILN_OPT_TEXT, &c.why, "TEXT",
+                                     "reason, shown with the board's state"};
     if (commands->takes_follow) {
         option[count++] = (kiln_opt){"follow", KILN_OPT_FLAG, &c.follow, NULL,
-                                     "log: go on with lines that come, until Ctrl-C"};
+                                     "log: print new lines as they come, until Ctrl-C"};
         option[count++] =
             (kiln_opt){"key", KILN_OPT_TEXT, &key, "K", "ping: only boards of this name"};
     }

@@ -230,14 +230,13 @@ int main(int argc, char **argv) {
         {"executor", KILN_OPT_TEXT, &o.executor, "NAME",
          "use only this executor (default: the one that an artefact names)"},
         {"device", KILN_OPT_LIST, &o.device, "DEVICE",
-         "which device of --executor to offer, by its number, from 0 on (default 0), by a part of "
-         "its name, or where it is simulated by a configuration (vta:CONFIG, or a file NAME.vta "
-         "with one); may be given several times"},
+         "device of --executor to offer: its number (default 0), a part of its name, or, if it is "
+         "simulated, a configuration (vta:CONFIG, or a file NAME.vta with one); may be repeated"},
         {"slots", KILN_OPT_COUNT, &o.slots, "N",
          "trials at the same time, each on cores of its own (per device with --device); they time "
          "one after the other where they would disturb each other (default 1)"},
         {"also", KILN_OPT_LIST, &o.also, "TARGET",
-         "offer this target too, with a slot of its own; may be given several times"},
+         "also offer this target, with a slot of its own; may be repeated"},
         {"builders", KILN_OPT_COUNT, &o.builders, "N",
          "processes that build candidates, if this program has a compiler (default: one per core "
          "on which nothing is timed)"},
@@ -261,8 +260,8 @@ int main(int argc, char **argv) {
                     .protocol_max = KILN_PROTO_VERSION_MAX,
                     .codegen = kiln_board_builder_codegen()},
         .table = {.usage = "kiln-rpc-server --tracker ADDR|--batch FOLDER [options]",
-                  .summary = "Offers this machine to a tracker: receives candidates, links, checks "
-                             "and times each in a contained process of its own.",
+                  .summary = "Offers this machine to a tracker: receives candidates, and links, "
+                             "checks and times each in a sandboxed process of its own.",
                   .option = option,
                   .option_count = KILN_ARRAY_COUNT(option)},
         .run = run,

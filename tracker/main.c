@@ -89,39 +89,40 @@ int main(int argc, char **argv) {
     options o = {.forget_days = 7, .keep_days = 30, .person_gib = 8};
     const kiln_opt option[] = {
         {"listen", KILN_OPT_LIST, &o.listen, "ADDR",
-         "HOST:PORT (port 0 picks one) or unix:PATH; ws:HOST:PORT for boards in pages; "
+         "HOST:PORT (port 0 picks one) or unix:PATH; ws:HOST:PORT for boards in web pages; "
          "default " DEFAULT_LISTEN},
         {"ws-origin", KILN_OPT_LIST, &o.ws_origin, "URL",
-         "pages of that origin may dial ws: addresses (http://localhost:8000)"},
-        {"port-file", KILN_OPT_TEXT, &o.port_file, "F", "gets the port once it listens"},
+         "web pages of this origin may connect to ws: addresses (http://localhost:8000)"},
+        {"port-file", KILN_OPT_TEXT, &o.port_file, "F",
+         "write the port to this file once it listens"},
         {"state", KILN_OPT_TEXT, &o.state, "DIR",
          "jobs, leases and blobs (default $KILN_HOME/tracker)"},
         {"db", KILN_OPT_TEXT, &o.db, "PATH",
-         "jobs and leases elsewhere: a file, or postgres://HOST/DATABASE, where the trackers that "
-         "share it stand by for the one that leads"},
+         "store jobs and leases elsewhere: a file, or postgres://HOST/DATABASE, which trackers "
+         "share: one leads, the others stand by"},
         {"blobs", KILN_OPT_TEXT, &o.blobs, "WHERE",
-         "models and results elsewhere: a folder (default blobs in --state); or a copy of them for "
-         "the trackers of one database: folder:PATH, that all mount, or "
+         "store blobs elsewhere: a folder (default blobs in --state); or keep a copy for the "
+         "trackers of one database: folder:PATH, which all mount, or "
          "s3:https://HOST/BUCKET[/PREFIX]"},
         {"keep-blobs", KILN_OPT_NUMBER, &o.keep_days, "DAYS",
-         "remove blobs that nobody used for so long and no job needs, also in that copy (default "
-         "30; 0: keep them)"},
+         "remove blobs that were not used for DAYS and that no job needs, also in that copy "
+         "(default 30; 0: keep them)"},
         {"person-blobs", KILN_OPT_NUMBER, &o.person_gib, "GIB",
-         "blobs that one person has here at once; the least used go first (default 8; 0: no "
-         "bound)"},
+         "blobs that one person may have stored; the least recently used are removed first "
+         "(default 8; 0: no limit)"},
         {"keys", KILN_OPT_TEXT, &o.keys, "F",
-         "keys of those who may come from other machines, as `kiln key` keeps them (default "
-         "$KILN_HOME/keys where that is there)"},
+         "key file for programs on other machines, as `kiln key` writes it (default "
+         "$KILN_HOME/keys if it exists)"},
         {"http", KILN_OPT_TEXT, &o.http, "ADDR",
          "serve /metrics, /state and /healthz over HTTP: PORT (on this machine) or IP:PORT"},
-        {"http-port-file", KILN_OPT_TEXT, &o.http_port_file, "F", "gets that port once it listens"},
+        {"http-port-file", KILN_OPT_TEXT, &o.http_port_file, "F",
+         "write that port to this file once it listens"},
         {"require-fences", KILN_OPT_TEXT, &o.fences, "F,...",
-         "no work for boards without these fences, or `all`: what contains candidates there (base/"
-         "fences.def)"},
+         "give no work to boards without these sandbox fences, or `all` (base/fences.def)"},
         {"forget-boards", KILN_OPT_NUMBER, &o.forget_days, "DAYS",
-         "forget boards that are lost for so long and not out of service (default 7; 0: never)"},
+         "forget boards that are lost for DAYS and not out of service (default 7; 0: never)"},
         {"insecure", KILN_OPT_FLAG, &o.insecure, NULL,
-         "accept anybody, in plain text, also from other machines"},
+         "accept connections without a key in plain text, also from other machines"},
     };
     const kiln_daemon daemon = {
         .program = {.name = "kiln-tracker",
@@ -129,8 +130,8 @@ int main(int argc, char **argv) {
                     .protocol_min = KILN_PROTO_VERSION_MIN,
                     .protocol_max = KILN_PROTO_VERSION_MAX},
         .table = {.usage = "kiln-tracker [options]",
-                  .summary = "The one place everybody dials: knows the boards, queues the jobs, "
-                             "grants leases, keeps the blobs.",
+                  .summary = "The server of a fleet, to which boards, tuners and clients connect: "
+                             "queues jobs, leases boards, stores blobs.",
                   .option = option,
                   .option_count = KILN_ARRAY_COUNT(option)},
         .run = run,

@@ -63,12 +63,12 @@ int main(int argc, char **argv) {
     options o = {.builders = UINT64_MAX};
     const kiln_opt option[] = {
         {"tracker", KILN_OPT_TEXT, &o.tracker, "ADDR",
-         "address of the tracker: HOST:PORT or unix:PATH; ADDR,ADDR: with those of its standbys"},
+         "address of the tracker: HOST:PORT or unix:PATH; ADDR,ADDR: also standby trackers"},
         {"db", KILN_OPT_TEXT, &o.db, "PATH", "records database (default $KILN_HOME/kiln.db)"},
         {"state", KILN_OPT_TEXT, &o.state, "DIR", "blobs and identity (default $KILN_HOME/tuner)"},
         {"builders", KILN_OPT_COUNT, &o.builders, "N",
-         "worker processes that compile (default: cores - 1); 0: boards that have a compiler build "
-         "every candidate, and only they are used"},
+         "worker processes that compile (default: cores - 1); 0: boards with a compiler build "
+         "every candidate, and no others are used"},
         {"cores", KILN_OPT_TEXT, &o.cores, "LIST",
          "cores for the workers, as in 1-3 (default: any)"},
         {"model-memory", KILN_OPT_COUNT, &o.model_memory_mib, "MIB",
@@ -76,7 +76,7 @@ int main(int argc, char **argv) {
         {"model", KILN_OPT_TEXT, &o.model, "NAME",
          "cost model that searches ask: xgboost (default), analytic, null"},
         {"key-file", KILN_OPT_TEXT, &o.key_file, "F",
-         "key to show to the tracker (default $KILN_HOME/key; on this machine none is needed)"},
+         "key file for the tracker (default $KILN_HOME/key; not needed on the tracker's machine)"},
         {"insecure", KILN_OPT_FLAG, &o.insecure, NULL, "connect in plain text, without a key"},
     };
     const kiln_daemon daemon = {

@@ -17,7 +17,7 @@ static kiln_status parse_and_run(const kiln_daemon *daemon, int argc, char **arg
         {"with-parent", KILN_OPT_FLAG, &with_parent, NULL,
          "end when the program that started this one does"},
         {"log-json", KILN_OPT_FLAG, &json, NULL, "log one JSON object per line"},
-        {"trace", KILN_OPT_TEXT, &trace, "F", "write what is done and when, for kiln trace"},
+        {"trace", KILN_OPT_TEXT, &trace, "F", "write a trace for kiln trace"},
     };
     kiln_opt_table table = daemon->table;
     kiln_opt *option = KILN_ARENA_ARRAY(process, kiln_opt, table.option_count + DAEMON_OPTIONS);

@@ -191,7 +191,7 @@ kiln_status kiln_client_wait(kiln_client *client, uint64_t wait_ns) {
 const char kiln_tracker_help[] =
     "HOST:PORT or unix:PATH (default $KILN_TRACKER, or where this user's tracker listens)";
 const char kiln_key_file_help[] =
-    "key to show to a tracker on another machine (default $KILN_HOME/key)";
+    "key file for a tracker on another machine (default $KILN_HOME/key)";
 const char kiln_insecure_help[] = "connect in plain text, without a key";
 
 /* Who names no tracker means the one of the environment, or that of this user and machine. */

@@ -17,9 +17,9 @@ kiln_opt_table kiln_compile_options_init(kiln_compile_options *o, kiln_arena *pr
          "module, static-c (NAME.c and NAME.h), library (a folder for Arduino, Zephyr and CMake), "
          "llvm, asm, loops or graph (default module)"},
         {"schedule", KILN_OPT_TEXT, &o->schedule, "FILE",
-         "schedules of your own: \"task KEY\" and the lines of its trace, for each task"},
+         "file of schedules to pack: \"task KEY\" and the lines of its trace, for each task"},
         {"without", KILN_OPT_TEXT, &o->without, "NAME,...",
-         "leave out passes or parts of planning, to see what each is worth"},
+         "leave out passes or parts of planning, to measure the effect of each"},
         KILN_MODEL_OPTIONS(&o->dim, kiln_sizes_help, &o->import),
         {"json", KILN_OPT_FLAG, &o->json, NULL, "print one object"},
     };

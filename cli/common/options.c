@@ -50,11 +50,11 @@ kiln_status kiln_target_option(const char *option, uint64_t threads, kiln_arena 
 const char kiln_accuracy_help[] = "largest error of a kernel and of the whole, over the output's "
                                   "largest magnitude (default 1e-4; "
                                   "of tf32 1e-2, of bf16 and f16 2e-2)";
-const char kiln_exact_help[] = "direct sums only, whatever the budget leaves room for";
+const char kiln_exact_help[] =
+    "direct sums only, even if the accuracy budget allows other algorithms";
 const char kiln_precision_help[] =
-    "what products may be computed in: f32, tf32 (f32 for tensor cores), bf16, f16, int8 (of "
-    "quantised models) or auto, which is "
-    "any that --accuracy leaves room for (default f32)";
+    "precision of products: f32, tf32 (f32 for tensor cores), bf16, f16, int8 (of quantised "
+    "models) or auto, any that --accuracy allows (default f32)";
 
 kiln_status kiln_accuracy_option(const kiln_accuracy_options *options,
                                  kiln_accuracy *out_accuracy) {
@@ -66,7 +66,7 @@ kiln_status kiln_accuracy_option(const kiln_accuracy_options *options,
     double error_max = 0;
     if (options->error_max && options->exact)
         return KILN_ERROR(INVALID_ARGUMENT,
-                          "--exact keeps to direct sums: it leaves --accuracy nothing to bound");
+                          "--exact allows direct sums only: leave out --accuracy");
     if (options->error_max && (!kiln_str_to_f64(kiln_str_from(options->error_max), &error_max) ||
                                !(error_max > 0 && error_max < 1)))
         return KILN_ERROR(INVALID_ARGUMENT, "--accuracy is above 0 and below 1, not '%s'",
@@ -83,13 +83,13 @@ kiln_status kiln_target_check_modules(const kiln_target *target, const char *opt
         is_bare |= target->kind == KILN_TARGET_CPU && kiln_str_ends(target->triple, bare[i]);
     if (!is_bare) return KILN_OK;
     return KILN_ERROR(FAILED_PRECONDITION,
-                      "nothing loads modules on %.*s, which has no operating system; as C, which "
-                      "its compiler takes: kiln compile %s --emit static-c --target %s -o NAME.c",
+                      "%.*s has no operating system and cannot load modules; write C for its "
+                      "compiler instead: kiln compile %s --emit static-c --target %s -o NAME.c",
                       KILN_STR_ARG(target->triple), model, option);
 }
 
-const char kiln_dim_help[] =
-    "size of a dimension that the model leaves open, as in --dim batch=8 (again for each)";
+const char kiln_dim_help[] = "size of a dimension that the model leaves open, as in --dim batch=8 "
+                             "(repeat for each dimension)";
 const char kiln_loop_help[] =
     "most iterations of a loop whose length is known at run time only (default: the model's)";
 

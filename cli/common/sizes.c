@@ -10,11 +10,10 @@
 #include "deploy/pack/wasm_module.h"
 
 const char kiln_sizes_help[] =
-    "size of a dimension that the model leaves open, as in --dim batch=8 (again for each); one may "
-    "have several, 1,4,8 or 1..8, for one module that takes them all";
-const char kiln_weights_help[] =
-    "of a module for several sizes: the share of calls that each has, as in 1:80,8:20; trials go "
-    "where calls are (default: all alike)";
+    "size of a dimension that the model leaves open, as in --dim batch=8 (repeat for each "
+    "dimension); one may have several sizes, 1,4,8 or 1..8, for one module that supports them all";
+const char kiln_weights_help[] = "share of calls of each size of a module for several sizes, as in "
+                                 "1:80,8:20; trials are divided by it (default: equal shares)";
 
 /* ---- options --------------------------------------------------------------------------------- */
 

@@ -20,13 +20,12 @@ kiln_opt_table kiln_tune_options_init(kiln_tune_options *o, kiln_arena *process)
         KILN_THREADS_OPTION(&o->threads),
         {"weights", KILN_OPT_TEXT, &o->weights, "SIZE:SHARE,...", kiln_weights_help},
         {"trials", KILN_OPT_COUNT, &o->trials, "N",
-         "at most so many measurements over all tasks (default 32 per task); stored ones count "
-         "towards a task's share, so the same call again measures nothing; 0: report and pack what "
-         "is stored"},
+         "at most N new measurements over all tasks (default 32 per task); stored ones count "
+         "towards a task's share, so the same call again measures nothing; 0: report and pack "
+         "stored results"},
         {"seconds", KILN_OPT_NUMBER, &o->seconds, "S",
-         "end after this long, finals and judging the module included, or sooner when little is to "
-         "be "
-         "gained"},
+         "stop after S seconds, including finals and the comparison of the module, or earlier if "
+         "little can be gained"},
         {"tasks", KILN_OPT_TEXT, &o->tasks, "FILTER",
          "only tasks whose key or operator contains one of these, comma-separated"},
         {"tracker", KILN_OPT_TEXT, &o->tracker, "ADDR",
@@ -35,27 +34,26 @@ kiln_opt_table kiln_tune_options_init(kiln_tune_options *o, kiln_arena *process)
         {"seed", KILN_OPT_COUNT, &o->seed, "N",
          "seed of the search and of the test data (default 0)"},
         {"schedule", KILN_OPT_TEXT, &o->schedule, "FILE",
-         "measure these schedules of your own first, beside --trials, and search on from them: "
+         "file of schedules to measure first, beside --trials, and to start the search from: "
          "\"task KEY\" and the lines of its trace, for each task"},
         {"search", KILN_OPT_TEXT, &o->search, "NAME", searchers_help},
         {"out", KILN_OPT_TEXT, &o->out, "MODULE",
-         "pack the best schedules into this module; where it runs here or on a board of --tracker, "
-         "without "
-         "those that lose inside of it"},
+         "pack the best schedules into this module; if it runs here or on a board of --tracker, "
+         "schedules that are slower inside the module are left out"},
         KILN_ACCURACY_OPTIONS(&o->accuracy),
         KILN_MODEL_OPTIONS(&o->dim, kiln_sizes_help, &o->import),
         {"detach", KILN_OPT_FLAG, &o->detach, NULL,
-         "do not wait for the end; kiln jobs attach brings the records"},
+         "do not wait for the end; kiln jobs attach imports the records"},
         {"job", KILN_OPT_TEXT, &o->job, "ID",
-         "name of the job: the same command again comes back to it, and runs it anew once it has "
-         "ended (default: a new one)"},
+         "name of the job: the same command attaches to it again, and starts a new run of it after "
+         "its end (default: a new name)"},
         {"on", KILN_OPT_TEXT, &o->on, "KEY,K=V,...",
-         "only boards of this key and with these labels; either may be left out"},
+         "only boards of this name and with these labels; either may be left out"},
         {"project", KILN_OPT_TEXT, &o->project, "NAME",
-         "who pays: projects share the boards by weight (default \"default\")"},
+         "project of the job; projects share the boards by weight (default \"default\")"},
         {"weight", KILN_OPT_COUNT, &o->weight, "N",
-         "what the project gets against others while this job is open: the largest of its jobs' "
-         "counts (default 1)"},
+         "the project's share of the boards relative to others while this job is open; the largest "
+         "of its jobs' weights counts (default 1)"},
         {"priority", KILN_OPT_COUNT, &o->priority, "N",
          "0 to 100: higher goes first within the project (default 0)"},
         KILN_CLIENT_KEY_OPTIONS(o),

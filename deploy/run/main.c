@@ -54,7 +54,7 @@ static kiln_status start(kiln_arena *process, int argc, char **argv) {
         {"bench", KILN_OPT_FLAG, &o.bench, NULL, "time runs, and each kernel"},
         {"perf", KILN_OPT_FLAG, &o.perf, NULL, "name kernels for perf, in /tmp/perf-PID.map"},
         {"threads", KILN_OPT_COUNT, &o.threads, "N",
-         "at most so many threads (default, and no more than: as compiled)"},
+         "at most N threads (default and limit: as compiled)"},
         {"version|V", KILN_OPT_FLAG, &o.version, NULL, "print the version and end"},
     };
     const kiln_opt_table table = {"kiln-run MODULE [options]",

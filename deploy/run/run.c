@@ -45,9 +45,8 @@ kiln_shape kiln_port_shape(const kiln_module_port *port) {
     return shape;
 }
 
-const char kiln_run_dim_help[] =
-    "size of the dimension that a module was compiled in several of (default: that of the inputs, "
-    "or the largest)";
+const char kiln_run_dim_help[] = "size of the dimension of a module for several sizes (default: "
+                                 "that of the inputs, or the largest)";
 
 kiln_status kiln_run_set_size(kiln_module *module, int64_t size) {
     const int code = kiln_module_set_size(module, size);

@@ -29,7 +29,7 @@ class Progress(NamedTuple):
     done: int
     """Measurements."""
     planned: int
-    """At most so many; they may be fewer where little is to be gained."""
+    """The largest number of measurements; fewer if little can be gained."""
     tasks: list[dict[str, Any]]
     """Of each task: "key", "op", "done", "planned", "best_ns", "default_ns", "flops"."""
 
@@ -243,7 +243,7 @@ def tune(
     """Searches fast schedules for a model's kernels and loads the module that is made of them.
 
     `model`: a path, the bytes of an ONNX file, an onnx.ModelProto, or a kiln.te.Operator. `target`: what to tune for (None: this
-    machine). `trials`: at most so many measurements over all tasks. `seconds`: end after this long. `tracker`: the
+    machine). `trials`: the largest number of new measurements over all tasks. `seconds`: stop after this time. `tracker`: the
     address of a fleet (None: a private one on this machine). `db`: the database of records. `output`: the module's
     file (None: one that is gone with the job). `schedule`: one of your own, as `compile` takes it: it is measured first,
     and the search goes on from it. `progress`: a function that is called with a `kiln.Progress`, from
@@ -302,8 +302,8 @@ class Fleet:
         return str(result["job"])
 
     def attach(self, job: str, db: str | os.PathLike[str] | None = None) -> dict[str, Any]:
-        """Waits for the end of a job, whoever made it, and brings its records into the database `db`. Returns its
-        row; raises what it ended with."""
+        """Waits for the end of a job, also one of another program, and imports its records into the database `db`. Returns
+        its row; raises its error."""
         return _results(_request.ATTACH, job, {"tracker": self.address, **self._key, "db": db})[-1]
 
     def jobs(self) -> list[dict[str, Any]]:

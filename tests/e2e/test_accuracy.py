@@ -148,7 +148,7 @@ def test_wrong_values_are_refused(world):
     for command in ("tune", "compile", "explain"):
         for value in ("0", "-1", "1", "nan", "much"):
             world.refused(command, model, f"--accuracy={value}", says="--accuracy is above 0 and below 1")
-        world.refused(command, model, "--accuracy", "1e-3", "--exact", says="--exact keeps to direct sums")
+        world.refused(command, model, "--accuracy", "1e-3", "--exact", says="--exact allows direct sums only")
         world.refused(command, model, "--precision", "f8", says="--precision is f32, tf32, bf16, f16, int8 or auto")
         world.refused(command, model, "--precision", "int8", says="kiln quantize")
 

@@ -17,9 +17,7 @@ static kiln_status check_in_force(const kiln_conn *conn) {
     const bool is_same =
         now && (conn->tls ? kiln_tls_has_proven(conn->tls, now) : kiln_shown_is(conn->shown, now));
     if (is_same) return KILN_OK;
-    if (now)
-        return KILN_ERROR(UNAUTHENTICATED, "the key %s was replaced by a new one of the same name",
-                          conn->peer.key);
+    if (now) return KILN_ERROR(UNAUTHENTICATED, "the key %s has a new secret", conn->peer.key);
     return kiln_keyring_refusal(conn->listen.keyring, proven);
 }
 

@@ -106,8 +106,7 @@ static kiln_status check_origin(const kiln_origins *origins, kiln_str origin) {
     for (uint32_t i = 0; i < origins->count; i++)
         if (kiln_str_is(origin, origins->item[i])) return KILN_OK;
     if (origin.size == 0) return KILN_OK;
-    return KILN_ERROR(PERMISSION_DENIED,
-                      "pages of %.*s are not accepted; --ws-origin %.*s accepts them",
+    return KILN_ERROR(PERMISSION_DENIED, "pages of %.*s are refused; --ws-origin %.*s accepts them",
                       KILN_STR_ARG(origin), KILN_STR_ARG(origin));
 }
 

@@ -157,7 +157,7 @@ def test_a_kicked_peer_comes_back(world):
     assert [(k["role"], k["node"], k["connections"]) for k in kicked] == [("board", board["node"], 1)], kicked
     until(lambda: "lost" in [event["what"] for event in world.json("fleet", "show", "board", *to)[0]["history"]], "its loss")
     until(lambda: world.json("fleet", *to)[0]["state"] == "free", "its return")
-    world.refused("fleet", "forget", "board", *to, says="is here, and would come back at once")
+    world.refused("fleet", "forget", "board", *to, says="is connected and would register again")
     done = world.json("tune", world.zoo("gemm:16x32x24"), "--trials", 1, *to, "--db", world.path("c.db"))
     assert done[-1]["event"] == "done"
     [job] = world.json("jobs", *to)

@@ -223,7 +223,7 @@ def test_a_named_detached_job_runs_anew_after_its_end(world):
 
 def test_lost_boards_can_be_forgotten(world):
     tracker, address, board, _ = world.fleet()
-    world.refused("fleet", "forget", "board", "--tracker", address, says="is here")
+    world.refused("fleet", "forget", "board", "--tracker", address, says="is connected")
     world.kill(board)
     harness.until(lambda: world.json("fleet", "list", "--tracker", address)[0]["state"] == "lost", "the board being lost")
     assert "board is forgotten" in world.run("fleet", "forget", "board", "--tracker", address).stdout

@@ -297,9 +297,9 @@ static void tasks_know_what_they_stand_against(void **state) {
                                      .alternative = &joined,
                                      .alternative_count = 1});
     const kiln_tuner_job_task *made = s->t->job.data[0]->task;
-    for (uint32_t i = 0; i < 3; i++) assert_int_equal(made[i].chance.rivals_count, 1);
-    assert_ptr_equal(made[1].chance.rivals[0]->apart[1], &made[1].chance);
-    assert_ptr_equal(made[1].chance.rivals[0]->joined, &made[2].chance);
+    for (uint32_t i = 0; i < 3; i++) assert_int_equal(made[i].stats.substitute_count, 1);
+    assert_ptr_equal(made[1].stats.substitutes[0]->apart[1], &made[1].stats);
+    assert_ptr_equal(made[1].stats.substitutes[0]->joined, &made[2].stats);
 }
 
 static void what_cannot_be_prepared_ends_with_its_reason(void **state) {

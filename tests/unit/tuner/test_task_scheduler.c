@@ -25,7 +25,7 @@ static void a_task_without_results_goes_first(void **state) {
 
 static void of_tasks_that_promise_as_much_the_first_goes_first(void **state) {
     (void)state;
-    const kiln_tuner_chance one = chance_of(1, 1e6, 10), other = chance_of(1, 1e6, 10);
+    const kiln_tuner_stats one = stats_of(1, 1e6, 10), other = stats_of(1, 1e6, 10);
     assert_int_equal(choose(&one, &other), 0);
 }
 

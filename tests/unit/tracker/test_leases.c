@@ -454,7 +454,10 @@ static void a_stored_lease_without_its_holders_node_is_kept_for_the_jobs_tuner(v
     const uint64_t lease = fleet_lease(f, 1);
     for (uint32_t i = 0; i < f->rows.count; i++)
         if (f->rows.data[i].kind == KILN_TRACKER_ROW_LEASE) f->rows.data[i].node = (kiln_str){0};
-    come_back(f);
+    fleet_restart(f);
+    fleet_wait(f, FLEET_S, NULL); /* what nobody can come back for ends at once */
+    fleet_tuner(f, 20, "tuner", "tuner-1");
+    fleet_board(f, 10, "board", 1);
     const kiln_message renew = {.type = KILN_MSG_LEASE_RENEW, .lease_renew = {.lease = lease}};
     fleet_say(f, 20, &renew);
     assert_non_null(fleet_take(f, 20, KILN_MSG_LEASE_RENEW));

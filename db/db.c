@@ -96,7 +96,7 @@ void kiln_db_close(kiln_db *db) {
     if (db->pending) kiln_db_rollback(db);
     while (db->statement_count > 0) {
         kiln_db_statement *statement = db->statement[--db->statement_count];
-        KILN_CHECK(!statement->busy); /* else somebody still reads */
+        KILN_CHECK(!statement->busy); /* otherwise a reader did not release it */
         kiln_free((char *)statement->sql.data);
         db->backend->finalize(statement);
     }

@@ -155,7 +155,7 @@ KILN_MUST_USE kiln_status kiln_db_claim(kiln_db *db, kiln_str id, kiln_str holde
 KILN_MUST_USE kiln_status kiln_db_unclaim(kiln_db *db, kiln_str id, kiln_str holder);
 
 /* Makes every write since the last commit durable. Nothing open: nothing happens.
- * INVALID_ARGUMENT     a row was refused, and nobody settled to hear of it; the group is undone
+ * INVALID_ARGUMENT     a row was refused and kiln_db_settle was not called; the group is undone
  * RESOURCE_EXHAUSTED   the disk is full; the group is undone
  * UNAVAILABLE          the server is gone; the group is undone, or stored whole when the server got
  *                      it just before: offering it again is right in both cases */

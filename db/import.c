@@ -139,7 +139,7 @@ static kiln_status take_tombstone(kiln_db_import *import, const kiln_db_tombston
         st = find_trust(import, tombstone->said_by, &trust);
     if (st) return st;
     if (!kiln_db_trust_counts(trust)) {
-        import->counts.strange_tombstones++;
+        import->counts.skipped_tombstones++;
         return KILN_OK;
     }
     import->counts.tombstones++;
@@ -186,13 +186,13 @@ void kiln_db_import_add(kiln_db_import_counts *counts, const kiln_db_import_coun
     counts->refused += more->refused;
     if (!counts->refusal) counts->refusal = more->refusal;
     counts->tombstones += more->tombstones;
-    counts->strange_tombstones += more->strange_tombstones;
+    counts->skipped_tombstones += more->skipped_tombstones;
 }
 
 void kiln_db_import_print(const kiln_db_import_counts *counts, kiln_strbuf *out) {
     kiln_strbuf_printf(out, "%u records: %u count", counts->records, counts->trusted);
     if (counts->hints)
-        kiln_strbuf_printf(out, ", %u are hints (nobody here trusts who measured them)",
+        kiln_strbuf_printf(out, ", %u are hints (their signers are not trusted here)",
                            counts->hints);
     if (counts->quarantined) kiln_strbuf_printf(out, ", %u are quarantined", counts->quarantined);
     if (counts->forgotten) kiln_strbuf_printf(out, ", %u stay forgotten", counts->forgotten);
@@ -200,7 +200,7 @@ void kiln_db_import_print(const kiln_db_import_counts *counts, kiln_strbuf *out)
         kiln_strbuf_printf(out, ", %u cannot be true and were left out (%s)", counts->refused,
                            counts->refusal);
     if (counts->tombstones) kiln_strbuf_printf(out, "; %u tombstones", counts->tombstones);
-    if (counts->strange_tombstones)
-        kiln_strbuf_printf(out, "; %u tombstones of strangers were skipped",
-                           counts->strange_tombstones);
+    if (counts->skipped_tombstones)
+        kiln_strbuf_printf(out, "; %u tombstones of untrusted signers were skipped",
+                           counts->skipped_tombstones);
 }

@@ -33,7 +33,7 @@ typedef struct kiln_db_import_counts {
     uint32_t forgotten; /* left out: a tombstone says so */
     uint32_t refused;   /* left out because they cannot be true; the first for this reason: */
     const char *refusal;
-    uint32_t tombstones, strange_tombstones; /* applied; skipped */
+    uint32_t tombstones, skipped_tombstones; /* applied; skipped */
 } kiln_db_import_counts;
 
 typedef struct kiln_db_import kiln_db_import;

@@ -136,7 +136,7 @@ static kiln_status set_up(kiln_db *db) {
 }
 
 static kiln_status sqlite_open(kiln_db *db) {
-    /* Nobody asks SQLite how much memory it has, and counting it takes a lock in each allocation: a
+    /* SQLite's count of its memory is not used, and takes a lock in each allocation: a
      * sixth of the instructions of opening. Refused, without effect, once SQLite is in use. */
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
     session *s = kiln_alloc(sizeof *s);

@@ -1,5 +1,5 @@
 /* What the tuner's step holds: its owners, each with the files that write its fields. Shared by the
- * files of the step and nobody else.
+ * files of the step only.
  *
  * A file calls what its owner's header declares, or a header that this one includes, down to
  * effects.h: there are no circles. It writes fields of structs that its own header declares, and of

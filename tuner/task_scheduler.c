@@ -38,7 +38,7 @@ static double progress(const kiln_tuner_stats *c) {
 
 /* Gain to expect: the n-th trial saves 1/n of the time above the peak's, or reaches the speed of
  * similar tasks. */
-static double hope(const kiln_tuner_stats *c, double flops_per_ns) {
+static double expected_gain(const kiln_tuner_stats *c, double flops_per_ns) {
     double above = KILN_MAX(c->best_ns - c->floor_ns, NEVER_DONE * c->best_ns);
     double gain = above / (c->tried + c->under_way + 1);
     double reachable = flops_per_ns > 0 ? SIMILAR * c->flops / flops_per_ns : 0;
@@ -79,7 +79,7 @@ static double gain_of_inference(const kiln_tuner_stats *c, double gain) {
 double kiln_tuner_stats_gain(const kiln_tuner_stats *c, double flops_per_ns) {
     if (c->best_ns <= 0) return INFINITY;
     double cost_ns = TRIAL_NS + KILN_MAX(TRIAL_RUNS * c->best_ns, SAMPLES_NS);
-    double gain = PROGRESS * progress(c) + (1 - PROGRESS) * hope(c, flops_per_ns);
+    double gain = PROGRESS * progress(c) + (1 - PROGRESS) * expected_gain(c, flops_per_ns);
     return gain_of_inference(c, gain) / (cost_ns / 1e9);
 }
 

@@ -252,7 +252,7 @@ def test_a_person_decides_which_signers_count(world):
     assert standings(world, "other.db") == (0, count - 1, 0)
     pathlib.Path(world.path("tombs.jsonl")).write_text(tombs.replace(trial(1), trial(2)))
     said = world.run("db", "import", world.path("tombs.jsonl"), "--db", world.path("other.db")).stdout
-    assert "1 tombstones of strangers were skipped" in said, said
+    assert "1 tombstones of untrusted signers were skipped" in said, said
     assert standings(world, "other.db") == (0, count - 1, 0)
 
     world.run("key", "trust", half, "--no", *to)

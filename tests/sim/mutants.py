@@ -140,7 +140,7 @@ MUTANTS = [
     ("a record that came first keeps its place", "db/sqlite.c", 'kiln_status st = exec(db, sql.data, "running a migration");',
      'kiln_strbuf_text(&sql, "; DROP TRIGGER IF EXISTS record_gives_way"); kiln_status st = exec(db, sql.data, "running a migration");'),
     ("a hint supersedes what was measured", "db/query.c", 'append_counts("later", filter->trusting, sql);', 'kiln_strbuf_text(sql, "1 = 1");'),
-    ("tombstones of strangers are heeded", "db/import.c", "if (!kiln_db_trust_counts(trust)) {", "if (false) {"),
+    ("tombstones of untrusted signers are applied", "db/import.c", "if (!kiln_db_trust_counts(trust)) {", "if (false) {"),
     ("no acknowledgement", "tuner/pipeline.c", "if (trial->from_board)", "if (false)"),
 ]
 

@@ -254,7 +254,7 @@ static kiln_status restore_signer(kiln_tracker *t, const kiln_tracker_row *row,
     return st ? st : kiln_tracker_trusted_restore(kiln_tracker_project_find(t, name), half, &kept);
 }
 
-/* Of a project without jobs only today's use is restored. */
+/* Restores only today's use of a project that has no jobs. */
 static kiln_status restore_share(kiln_tracker *t, const kiln_tracker_row *row,
                                  kiln_arena *scratch) {
     kiln_msg_kept_share kept = {0};

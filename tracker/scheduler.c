@@ -180,7 +180,7 @@ static kiln_status refusal(kiln_tracker *t, const kiln_tracker_job *job,
     return kiln_tracker_quota_of_queue(t, job->project);
 }
 
-/* What the job wants, and what this request wants beside it. */
+/* The requirement of the job, joined with that of the request. */
 static kiln_status find_requirement(kiln_tracker *t, const kiln_tracker_job *job,
                                     const kiln_msg_lease_req *asked,
                                     kiln_tracker_requirement **out_required) {

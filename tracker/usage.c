@@ -1,8 +1,7 @@
-/* What projects use of the boards: fair shares between them, and their time by the day. Each
- * project is charged the time that it holds slots, over its weight, and the one that was charged
- * least comes first. What a lease will cost is not known when it is given, so that it counts as
- * much as the project's leases lately lasted, until it ends. (Start-time fair queueing, Goyal, Vin
- * and Cheng 1996.) */
+/* Use of boards by projects: fair shares and time per day. Each project is charged the time for
+ * which it holds slots, divided by its weight, and the project with the least charge comes first.
+ * The cost of a lease is not known when it is granted; until it ends it counts as much as recent
+ * leases of the project. (Start-time fair queueing, Goyal, Vin and Cheng 1996.) */
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/macros.h"

@@ -58,7 +58,7 @@ if [ "$model" = "$digits" ]; then
 fi
 
 if [ "$model" = "$digits" ] && [[ "${on[*]}" != *emulated* ]]; then
-    # Its share of the time: what is left, less what references, finals and packing take.
+    # Its share of the time: the rest, less the time of references, finals and packing.
     left=$((seconds - SECONDS - 75))
     budget=$((left > 20 ? left : 20))
     say "Tuning ResNet-18 for $budget seconds"

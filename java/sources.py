@@ -12,7 +12,7 @@ package kiln;
 
 import java.nio.charset.StandardCharsets;
 
-/** What fails in Kiln, by the code of the error. */
+/** An error of Kiln, with its code. */
 public class KilnException extends RuntimeException {{
     private final int code;
 

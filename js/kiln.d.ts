@@ -55,16 +55,16 @@ export interface Module {
   readonly steps: readonly Step[];
   /** undefined: the module has one size. */
   readonly sizes?: Sizes;
-  /** That it runs on. */
+  /** The number of threads that it runs on. */
   readonly threads: number;
   /** "model", "target", "codegen" */
   readonly metadata: Readonly<Record<string, string>>;
-  /** The module's own memory of an input: what is written there is what the next `call` reads, without a copy. */
+  /** The module's own memory of an input: the next `call` reads the values written there, without a copy. */
   input(name: string): Data;
   /** The module's own memory of an output, which the next `call` overwrites. */
   output(name: string): Data;
   /**
-   * Sets the size of the calls that follow. What `input` and `output` gave before must not be used any more.
+   * Sets the size of later calls. Arrays that `input` and `output` returned before must not be used afterwards.
    * @throws {OutOfRange} the module does not take that size
    * @throws {InvalidArgument} it has one size
    */
@@ -79,12 +79,12 @@ export interface Module {
   /**
    * Copies the inputs (each exactly of its port's array and length), runs, and gives copies of the outputs, with as many
    * rows as they have. A module of several sizes takes the size of the inputs, and keeps it.
-   * Rejects with InvalidArgument for what is missing, unknown or of another type; nothing has run then.
+   * Rejects with InvalidArgument for missing or unknown inputs and for other types; nothing has run then.
    */
   run(inputs: Readonly<Record<string, Data>>): Promise<Record<string, Data>>;
   /** Runs `times` times (1) as `call`, and says how long each step took. */
   profile(times?: number): StepTime[];
-  /** Ends its workers and lets go of its memory; a module that is closed throws FailedPrecondition. */
+  /** Ends its workers and frees its memory; a closed module throws FailedPrecondition. */
   close(): void;
 }
 

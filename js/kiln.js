@@ -111,7 +111,7 @@ async function instantiateAll(modules, memory, plan, threads) {
 }
 
 /**
- * Loads a module: all that is slow happens here. `source`: a URL, in node also a path, a Response, or the bytes.
+ * Loads a module: everything slow happens here. `source`: a URL, in node also a path, a Response, or the bytes.
  * `options.threads`: at most so many; as many as the module was compiled for, unless the page may not share memory.
  */
 export async function load(source, options = {}) {
@@ -153,7 +153,7 @@ class Module {
     this.#bytes = new Uint8Array(memory.buffer);
     for (const call of plan.prepare) this.#function(call)();
     this.#steps = plan.steps.map((step, index) => this.#compile(step, index));
-    /** That it runs on. */
+    /** The number of threads that it runs on. */
     this.threads = threads;
     /** "model", "target", "codegen" by name. */
     this.metadata = Object.freeze(plan.metadata);
@@ -169,10 +169,10 @@ class Module {
   #take(bucket, size) {
     this.#bucket = bucket;
     this.#size = size;
-    /** What it takes and gives in that size: `{name, dtype, shape}` each. */
+    /** Its inputs and outputs in that size: `{name, dtype, shape}` each. */
     this.inputs = this.#bind(this.#inputs, bucket.inputs);
     this.outputs = this.#bind(this.#outputs, bucket.outputs);
-    /** What a run does, in order: `{action, name, op, task, flops}`. */
+    /** The steps of a run, in order: `{action, name, op, task, flops}`. */
     const own = this.#plan.steps.slice(bucket.begin, bucket.end);
     this.steps = Object.freeze(own.map(({action, name, op, task, flops = 0}) => ({action, name, op, task, flops})));
   }
@@ -187,7 +187,7 @@ class Module {
     return Object.freeze([...ports.values()].map(({port: {name, dtype, shape}}) => Object.freeze({name, dtype, shape})));
   }
 
-  /** The size of what follows: ports get its shapes, and what `input` and `output` gave before is no longer theirs. */
+  /** Sets the size of later calls: ports get its shapes, and arrays that `input` and `output` returned before are no longer theirs. */
   setSize(size) {
     this.#check();
     if (!this.sizes) throw new InvalidArgument('the module has one size only');
@@ -267,7 +267,7 @@ class Module {
     throw new InvalidArgument(`the module has no ${what} ${name}; it has ${known}`);
   }
 
-  /** The module's own memory of an input: what is written there is what the next `call` reads, without a copy. */
+  /** The module's own memory of an input: the next `call` reads the values written there, without a copy. */
   input(name) {
     return this.#port(this.#inputs, name, 'input').array;
   }
@@ -331,7 +331,7 @@ class Module {
     array.set(value);
   }
 
-  /** The size of what is given, as the first input tells it that has the dimension; undefined: none does. */
+  /** The size of the given inputs, by the first one that has the dimension; undefined: none does. */
   #sizeOf(inputs) {
     const {buckets} = this.#plan, given = buckets[0].inputs.findIndex(({name, axis}) => axis !== undefined && inputs[name]?.length);
     if (given >= 0) return sizeOf(buckets[0].inputs[given], inputs[buckets[0].inputs[given].name].length);
@@ -369,7 +369,7 @@ class Module {
     return this.steps.map(({name, op, action}, index) => ({name, op, action, ms: total[this.#bucket.begin + index] / times}));
   }
 
-  /** Ends its workers and lets go of its memory. What `input` and `output` gave must not be used any more. */
+  /** Ends its workers and frees its memory. Arrays that `input` and `output` returned must not be used afterwards. */
   close() {
     this.#team?.close();
     this.#memory = this.#words = this.#bytes = this.#kernels = undefined;

@@ -9,9 +9,9 @@ import re
 import sys
 
 HEAD = """\
-// What can go wrong: a class for each code, made of Kiln's table of errors.
+// Errors: a class for each code, made from Kiln's table of errors.
 
-/** What every function of this package throws. `code` and `number` are those of Kiln's programs and libraries. */
+/** The error that every function of this package throws. `code` and `number` are those of Kiln's programs and libraries. */
 export class KilnError extends Error {
   get name() {
     return this.constructor.name;
@@ -26,7 +26,7 @@ export class {name} extends KilnError {{
 }}
 """
 TYPES_HEAD = """\
-/** What every function of this package throws. `code` and `number` are those of Kiln's programs and libraries. */
+/** The error that every function of this package throws. `code` and `number` are those of Kiln's programs and libraries. */
 export class KilnError extends Error {
   readonly code: string;
   readonly number: number;
@@ -36,7 +36,7 @@ TYPES_CLASS = "/** {meaning}. */\nexport class {name} extends KilnError {{}}\n"
 
 
 SCHEMA = """\
-// What is said between a board and its tracker, made of Kiln's table of messages.
+// Messages between a board and its tracker, made from Kiln's table of messages.
 
 /** By name: the type of the frame, and the record that the body is. */
 export const MESSAGES = {messages};

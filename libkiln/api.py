@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes of the headers of the library's parts what is installed and linked by.
+"""Makes the installed header, and the linker's list of names, from the headers of the library's parts.
 
 api.py header VERSION STATUS.def OUT PART.h...   one header for all parts, with the codes of errors
 api.py map VERSION OUT PART.h...                 which symbols of a shared library are public, and since when
@@ -9,18 +9,18 @@ import re
 import sys
 
 INTRO = '''\
-/* Kiln {version}: tunes and compiles models, runs them, looks into the database of what was measured, and
+/* Kiln {version}: tunes and compiles models, runs them, reads databases of measurements, and
  * writes operators and schedules.
  *
- * Functions that can fail return 0 or the number of an error, and leave one line of text in `error`, cut to
- * `error_bytes`, unless that is NULL. The library installs no signal handler, changes nothing of the process and
- * keeps no state outside of its handles. Handles are used by one thread at a time, several of them by several
+ * Functions that can fail return 0 or an error number, and write one line of text to `error`, truncated to
+ * `error_bytes`, unless that is NULL. The library installs no signal handler, does not change the process and
+ * keeps no state outside of its handles. One handle is used by one thread at a time, different ones by several
  * threads at once. Where memory runs out the process ends with one line on standard error.
  *
  *     pkg-config --cflags --libs kiln        all of it
  *     pkg-config --cflags --libs kiln-run    modules alone: needs libc and threads
  *     pkg-config --cflags --libs kiln-query  databases alone
- *     pkg-config --cflags --libs kiln-te     operators and schedules of one's own alone
+ *     pkg-config --cflags --libs kiln-te     custom operators and schedules alone
  *     pkg-config --cflags --libs kiln-tune   tuning and compiling alone, through the program kiln: needs libc */
 '''
 

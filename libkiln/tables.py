@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes what bindings have per row of the compiler's tables: a function for each operator of expressions, and a method for each
+"""Makes the parts of bindings that follow the compiler's tables: a function for each operator of expressions, and a method for each
 primitive of schedules.
 
 tables.py functions EXPRS.def OUT.py                        of kiln.te

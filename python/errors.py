@@ -8,12 +8,12 @@ import re
 import sys
 
 HEAD = '''\
-"""What can go wrong: an exception class for each code, made of Kiln's table of errors."""
+"""Errors: an exception class for each code, made from Kiln's table of errors."""
 from typing import ClassVar
 
 
 class Error(Exception):
-    """What every function of this package raises for bad input, files, peers and devices.
+    """The error that every function of this package raises for bad input, files, peers and devices.
 
     `name` and `number` are those of libkiln and of the exit codes' table of every program.
     """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the manual page of a program from what it says of itself with --help.
+"""Writes the manual page of a program from its --help text.
 
 man.py OUT.1 VERSION NAME STATUS.def PROGRAM [ARGUMENT...]   asks PROGRAM ARGUMENT... --help
 """

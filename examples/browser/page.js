@@ -1,4 +1,4 @@
-// Recognises a drawn digit with the network of examples/digits, and shows what each kernel takes.
+// Recognises a drawn digit with the network of examples/digits, and shows the time of each kernel.
 import * as kiln from './kiln/kiln.js';
 
 const CELLS = 32; // the network counts the dark cells of 4 x 4 blocks of these
@@ -11,7 +11,7 @@ const drawing = at('drawing').getContext('2d', {willReadFrequently: true});
 const small = new OffscreenCanvas(CELLS, CELLS).getContext('2d', {willReadFrequently: true});
 let network;
 
-/** The box around what is drawn, or undefined. */
+/** The bounding box of the drawing, or undefined. */
 function findBox({data, width, height}) {
   let left = width, right = -1, top = height, bottom = -1;
   for (let y = 0; y < height; y++) {
@@ -26,7 +26,7 @@ function findBox({data, width, height}) {
   return right < 0 ? undefined : {left, top, width: right - left + 1, height: bottom - top + 1};
 }
 
-/** What is drawn, in the middle and as large as fits, as the shares of dark cells in each block. */
+/** The drawing, centred and scaled to fit, as the share of dark cells in each block. */
 function blocksOf(canvas) {
   const image = new Float32Array(BLOCKS * BLOCKS), box = findBox(drawing.getImageData(0, 0, canvas.width, canvas.height));
   if (!box) return image;

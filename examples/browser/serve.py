@@ -33,7 +33,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
         super().end_headers()
 
     def log_message(self, *args):
-        """One line, when it starts, is enough."""
+        """Logs nothing but the line at the start."""
 
 
 def serve(port):

@@ -5,9 +5,9 @@ export interface BoardOptions {
   key: string;
   /** As `kiln fleet` shows it; the node of the key. */
   name?: string;
-  /** What it runs on; what the browser, or node, says of itself. */
+  /** The machine that it runs on, as the browser or node reports it. */
   device?: string;
-  /** That jobs may ask for, by name. */
+  /** Labels that jobs may ask for, by name. */
   labels?: Record<string, string>;
   /**
    * Keeps the text of the next key (`kiln key rotate`) in place of `key`, for the next time the page is opened. The board goes on
@@ -16,7 +16,7 @@ export interface BoardOptions {
   keyChanged?: (key: string) => void | Promise<void>;
   /** A line for people. */
   log?: (text: string) => void;
-  /** For engines that have none, such as node before version 22. */
+  /** A WebSocket for engines without one, such as node before version 22. */
   WebSocket?: unknown;
 }
 

@@ -38,7 +38,7 @@ export class Key {
     return new Uint8Array(await webcrypto.subtle.sign('HMAC', secret, join(utf8.encode(`${word}\0`), ...parts)));
   }
 
-  /** What `who` sends to prove that it knows the secret (CHALLENGE in docs/reference/messages.md). */
+  /** The proof of `who` that it knows the secret (CHALLENGE in docs/reference/messages.md). */
   prove(who, peerNonce, trackerNonce, address) {
     return this.hmac(`kiln ${who}`, peerNonce, trackerNonce, [BOARD], utf8.encode(`${this.node}\0${address}`));
   }
@@ -131,7 +131,7 @@ export class Connection {
     return this.handler.message(name, fields);
   }
 
-  /** The tracker proves first that it knows the key: who listens in its place learns nothing. */
+  /** The tracker proves first that it knows the key: an impostor learns nothing. */
   async #challenge({nonce, proof}) {
     const {host} = this.url, expected = await this.key.prove('tracker', this.#nonce, nonce, host);
     if (hex(expected) !== hex(proof)) throw new Unauthenticated(`who listens at ${host} is not the tracker of this key, or does not know the key`);
@@ -183,7 +183,7 @@ export class Connection {
     });
   }
 
-  /** What the tracker says of an upload. */
+  /** Handles the tracker's answer to an upload. */
   #answered(name, fields, stream) {
     const upload = this.#uploads.get(stream), isMissing = name === 'BLOB_MISSING' && fields.blobs?.length;
     if (isMissing) this.send('BLOB_PUT', {blob: upload.ref}, stream);

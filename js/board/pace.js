@@ -70,11 +70,11 @@ function timesFor(kernel, ms) {
   return times;
 }
 
-// ---- What is usual ----
+// ---- Usual readings ----
 
 const quantile = (sorted, share) => sorted[Math.min(Math.floor(share * sorted.length), sorted.length - 1)];
 
-/** What readings usually are, learnt from the newest; `band`: the share by which those of a quiet board stray. */
+/** The usual reading, learnt from the newest; `band`: the share by which those of a quiet board vary. */
 export class Usual {
   #readings = [];
   ms = 0;

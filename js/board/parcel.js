@@ -1,4 +1,4 @@
-// What a module that runs here for somebody else is fed and leaves, as deploy/run/parcel.h lays it out.
+// Inputs and outputs of a module that runs here for another program, laid out as in deploy/run/parcel.h.
 const ALIGNMENT = 64;
 const HEAD_BYTES = 64; // of the times: how many runs, and the peak of a core
 const RUNS_MAX = 1000, RUNS_MS = 1000, WARM_MS = 100;

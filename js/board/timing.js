@@ -5,7 +5,7 @@ const SAMPLES_MAX = 1024;
 const RACE_SAMPLES = 3;
 const WARM_MS = 10;
 const STEADY = 0.05;
-/** What is spent on samples that are taken again: times total_ns, at most so much; so many tries in a row end it. */
+/** The most time spent on repeated samples, as a multiple of total_ns, and the most tries in a row. */
 const PATIENCE = 2, PATIENCE_MAX_MS = 1000, DISTURBED_MAX = 8;
 const NS = 1e6; // in a millisecond
 

@@ -9,7 +9,7 @@ import {STOP, clockStep, median, time} from './timing.js';
 /** proto/proto.h. */
 const PHASE = {load: 2, warm: 3, run: 4, check: 5};
 const POISON = {first: 0x7f, last: 0xff};
-/** A kernel that is faster than so many times the measured peak has not done its work (rpc-server/verdict.h). */
+/** A kernel that is this many times faster than the measured peak has not done its work (rpc-server/verdict.h). */
 const PEAK_MARGIN = 1.2;
 
 const ended = error => {

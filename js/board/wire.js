@@ -1,4 +1,4 @@
-// What a board says to a tracker, as bytes: msgpack, messages by Kiln's table (schema.js), frames (proto/proto.h).
+// Messages of a board to a tracker as bytes: msgpack, messages by Kiln's table (schema.js), frames (proto/proto.h).
 import {MESSAGES, RECORDS} from '../schema.js';
 
 const MAGIC = 0x314e4c4b;

@@ -1,4 +1,4 @@
-"""Databases of what was measured."""
+"""Databases of measurements."""
 from __future__ import annotations
 
 import importlib
@@ -17,7 +17,7 @@ class Rows(list[dict[str, Any]]):
     list of float (samples, in ns)."""
 
     columns: dict[str, str]
-    """What each column holds, for people; "" in answers to SQL."""
+    """A description of each column; "" in answers to SQL."""
 
     def __init__(self, columns: list[tuple[str, str]], rows: list[dict[str, Any]]) -> None:
         super().__init__(rows)
@@ -33,7 +33,7 @@ class Rows(list[dict[str, Any]]):
 
 
 class Database:
-    """A database of records: every trial that was measured. Nothing is written; others may write meanwhile.
+    """A database of records: every measured trial. It is opened read-only; others may write meanwhile.
 
     `path`: a file, or postgres://HOST/DATABASE where this build has it; None: the user's own,
     $KILN_HOME/kiln.db. Raises `kiln.NotFound` where there is none.
@@ -66,7 +66,7 @@ class Database:
         return Rows(*self._records._sql(statement))
 
     def close(self) -> None:
-        """Closes it. Again: nothing."""
+        """Closes it. Closing it again does nothing."""
         self._records.close()
 
     def _select(

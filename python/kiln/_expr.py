@@ -20,7 +20,7 @@ Value = Union["Expr", int, float, bool]
 
 
 def dtype_of(name: object) -> str:
-    """As programs write it, of what numpy, torch or the user calls it."""
+    """The name that programs use, from that of numpy, torch or the user."""
     word = name.__name__ if isinstance(name, type) else str(name).split(".")[-1]
     if word not in DTYPES:
         raise InvalidArgument(f"the element type is {word!r}: expected one of {', '.join(DTYPES)}")
@@ -29,7 +29,7 @@ def dtype_of(name: object) -> str:
 
 class Expr:
     """The value of an expression at one point of a tensor. Arithmetic of Python makes larger ones: + - * / // % **,
-    comparisons, & | ^ ~ << >>; numbers take the type of what they meet. Others are functions of `kiln.te`."""
+    comparisons, & | ^ ~ << >>; numbers take the other operand's type. Other operators are functions of `kiln.te`."""
 
     __slots__ = ("text", "dtype", "_level")
     __hash__ = None  # type: ignore[assignment]

@@ -37,13 +37,13 @@ class Step(NamedTuple):
     action: str
     """"kernel", "alias" (takes no time), "copy", "event", "loop" or "carry"."""
     flops: float
-    """Of one run; inside a loop: of one iteration."""
+    """Operations of one run; inside a loop: of one iteration."""
     times: float
-    """How often one run of the module does it; 0: known at run time only."""
+    """Executions in one run of the module; 0: known at run time only."""
 
 
 class StepTime(NamedTuple):
-    """What a step took, summed over the runs of a profile."""
+    """The time of a step, summed over the runs of a profile."""
 
     step: Step
     calls: int
@@ -107,13 +107,13 @@ class Module(_run.Module):
 
     @property
     def kept(self) -> dict[str, str]:
-        """Which inputs are kept between runs (`keep`), with the outputs that they come from. They stay among `inputs`
+        """The inputs that are kept between runs (`keep`), with the outputs that they come from. They stay among `inputs`
         and `outputs`, but calls neither take nor return them."""
         return dict(self._kept())
 
     @property
     def sizes(self) -> Sizes | None:
-        """Which sizes it takes; None: it has one."""
+        """The sizes that it takes; None: it has one."""
         sizes = self._numbers()["sizes"]
         return Sizes(*sizes) if sizes else None
 
@@ -125,12 +125,12 @@ class Module(_run.Module):
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """What a run does, in order."""
+        """The steps of a run, in order."""
         return tuple(Step(*step) for step in self._steps())
 
     @property
     def metadata(self) -> dict[str, str]:
-        """What the file says of itself: "model", "target", "codegen", and where it knows them "model_sha256",
+        """The file's metadata: "model", "target", "codegen", and where it knows them "model_sha256",
         "dims", "software", "database", "tasks" and "tuned" (how many of the tasks have a measured schedule)."""
         pairs = ((key, self._metadata(key)) for key in _METADATA)
         return {key: value for key, value in pairs if value is not None}
@@ -158,7 +158,7 @@ class Module(_run.Module):
         return self.bind(inputs, outputs)()
 
     def profile(self, *inputs: Tensor, runs: int = 10, **named: Tensor) -> list[StepTime]:
-        """Runs `runs` times on the inputs (without any: on zeros) and returns what each step took, in order. Steps
+        """Runs `runs` times on the inputs (without any: on zeros) and returns the time of each step, in order. Steps
         inside of a loop are counted within the loop's time too."""
         if runs < 1 or runs >= 2**32:
             raise InvalidArgument(f"the number of runs is {runs}: expected 1 to {2**32 - 1}")

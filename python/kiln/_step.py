@@ -1,4 +1,4 @@
-"""What steps of schedules are written with."""
+"""Helpers that write the steps of schedules."""
 from __future__ import annotations
 
 import re

@@ -1,11 +1,11 @@
-"""Types of what modules read and write."""
+"""Types of modules' inputs and outputs."""
 import array
 import mmap
 from typing import Any, Protocol, Sequence, Union
 
 
 class SupportsDLPack(Protocol):
-    """A tensor of numpy, torch, jax, cupy, or of anything else that speaks DLPack."""
+    """A tensor of numpy, torch, jax, cupy, or of any library that supports DLPack."""
 
     def __dlpack__(self) -> Any: ...
 

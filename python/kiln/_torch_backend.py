@@ -16,7 +16,7 @@ _TUNES = ("trials", "seconds", "tracker")
 
 
 def _reason(error: BaseException) -> str:
-    """The first line of what caused it first, which names the operator."""
+    """The first line of the original cause, which names the operator."""
     while error.__cause__ is not None:
         error = error.__cause__
     lines = [line for line in str(error).splitlines() if line.strip()]

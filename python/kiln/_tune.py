@@ -1,4 +1,4 @@
-"""Tuning and compiling, over libkiln, which has the program `kiln` do it in a process of its own."""
+"""Tuning and compiling, over libkiln, which runs the program `kiln` in a separate process."""
 from __future__ import annotations
 
 import asyncio
@@ -17,14 +17,14 @@ from kiln._programs import kiln_program
 from kiln.sched import Schedule
 from kiln.te import Operator
 
-# A path, the bytes of a model's file, an onnx.ModelProto, or an operator of one's own.
+# A path, the bytes of a model's file, an onnx.ModelProto, or a custom operator.
 Model = Union[str, "os.PathLike[str]", bytes, Operator, Any]
 # One for a kernel of the model, or a file of several as --schedule takes it.
 OwnSchedule = Union[Schedule, str, "os.PathLike[str]", None]
 
 
 class Progress(NamedTuple):
-    """How far a job is."""
+    """Progress of a job."""
 
     done: int
     """Measurements."""
@@ -85,7 +85,7 @@ def _check(number: int, text: str) -> None:
 
 
 def _results(what: int, subject: str | None, options: dict[str, Any]) -> list[dict[str, Any]]:
-    """Runs a request to its end: what came of it."""
+    """Runs a request to its end and returns its result."""
     request = _request.start(what, subject, _settings(options), os.path.dirname(kiln_program()))
     ended, number, text = False, 0, ""
     results: list[dict[str, Any]] = []
@@ -104,7 +104,7 @@ def _bar(progress: Progress) -> None:
 
 
 def _shower(show: Show) -> Callable[[Progress], object] | None:
-    """None: a bar where somebody looks: a terminal or a notebook."""
+    """None: a progress bar in a terminal or a notebook."""
     if callable(show):
         return show
     if show is None:
@@ -113,7 +113,7 @@ def _shower(show: Show) -> Callable[[Progress], object] | None:
 
 
 class Job:
-    """A tuning job that goes on by itself: `await` it or call `result`."""
+    """A tuning job that runs in the background: `await` it or call `result`."""
 
     def __init__(self, model: Model, output: str | os.PathLike[str] | None, schedule: OwnSchedule, show: Show, options: dict[str, Any]) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="kiln-")
@@ -134,7 +134,7 @@ class Job:
 
     @property
     def progress(self) -> Progress:
-        """How far it is now."""
+        """Its progress now."""
         tasks = list(self._tasks.values())
         return Progress(sum(t.get("done", 0) for t in tasks), sum(t.get("planned", 0) for t in tasks), tasks)
 
@@ -145,11 +145,11 @@ class Job:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """What was found: "job", "tasks" with their times in ms, and more; empty until the end."""
+        """The result: "job", "tasks" with their times in ms, and more; empty until the end."""
         return self._summary
 
     def cancel(self) -> None:
-        """Asks the job to end; `result` raises `kiln.Cancelled` then, and what was measured stays stored."""
+        """Asks the job to end; `result` raises `kiln.Cancelled` then, and its measurements stay stored."""
         self._request.cancel()
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -222,7 +222,7 @@ def submit(
     progress: Show = False,
     **options: Any,
 ) -> Job:
-    """Starts what `tune` does and returns the job, which goes on meanwhile."""
+    """Starts tuning as `tune` does and returns the job, which runs in the background."""
     named = {"target": target, "trials": trials, "seconds": seconds, "tracker": tracker, "db": db, **options}
     return Job(model, output, schedule, progress, named)
 
@@ -240,7 +240,7 @@ def tune(
     progress: Show = None,
     **options: Any,
 ) -> Module:
-    """Searches fast schedules for a model's kernels and loads the module that is made of them.
+    """Searches fast schedules for a model's kernels and loads the module made from them.
 
     `model`: a path, the bytes of an ONNX file, an onnx.ModelProto, or a kiln.te.Operator. `target`: what to tune for (None: this
     machine). `trials`: the largest number of new measurements over all tasks. `seconds`: stop after this time. `tracker`: the
@@ -294,7 +294,7 @@ class Fleet:
         return tune(model, tracker=self.address, **self._key, **options)
 
     def leave(self, model: Model, schedule: OwnSchedule = None, **options: Any) -> str:
-        """Hands a job to the fleet, where it goes on without this program, and returns its identity. Options as
+        """Submits a job to the fleet, where it runs without this program, and returns its identity. Options as
         those of `kiln.tune`, but for a module: `kiln.compile` packs one, once `attach` has brought the records."""
         with tempfile.TemporaryDirectory(prefix="kiln-") as folder:
             named = {"tracker": self.address, **self._key, "detach": True, "schedule": _schedule_of(schedule, folder), **options}

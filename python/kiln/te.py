@@ -1,4 +1,4 @@
-"""Operators of your own, as tensor expressions:
+"""Custom operators, as tensor expressions:
 
     op = te.Operator("maxplus")
     a = op.input("a", (64, 32))
@@ -29,7 +29,7 @@ __all__ = [
 ]  # fmt: skip
 
 _INPUT, _CONSTANT, _OUTPUT = 1, 2, 3
-# Combiners that a block has by itself.
+# Combiners that blocks have without an operator.
 _COMBINERS: dict[Callable[[Value, Value], Expr], str] = {_functions.add: "sum", _functions.mul: "prod", _functions.max: "max", _functions.min: "min"}
 
 

@@ -211,7 +211,7 @@ static PyObject *records_sql(PyObject *self, PyObject *arguments) {
 
 static int query_exec(PyObject *module) {
     static PyMethodDef methods[] = {
-        {"close", records_shut, METH_NOARGS, "close()\n--\n\nCloses it. Again: nothing."},
+        {"close", records_shut, METH_NOARGS, "close()\n--\n\nCloses it if it is open."},
         {"_select", records_select, METH_VARARGS, NULL},
         {"_sql", records_sql, METH_VARARGS, NULL},
         {NULL, NULL, 0, NULL}};

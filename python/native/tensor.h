@@ -42,8 +42,8 @@ int kiln_shape_told(PyObject *object, int64_t *shape, int most);
 
 /* Takes the memory of `object`; 0, or -1 with an exception:
  *
- * InvalidArgument  it is no tensor, of another type, shape, device or layout than the port, or is
- *                  read-only and would be written; the text says what was found and expected */
+ * InvalidArgument  it is not a tensor, of another type, shape, device or layout than the port, or
+ * is read-only and would be written; the text says what was found and expected */
 int kiln_taken_from(kiln_native *native, const kiln_place *place, PyObject *object,
                     kiln_taken *out_taken);
 /* Takes the memory of an array of kiln_array_new for this port. */

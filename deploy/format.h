@@ -133,7 +133,7 @@ typedef struct kiln_plan_buffer {
     uint32_t loop;
 } kiln_plan_buffer;
 
-/* What a step does. The numbers are on disk. */
+/* The kinds of steps. The numbers are on disk. */
 typedef enum kiln_plan_action {
     KILN_ACTION_KERNEL =
         1, /* calls kernel `kernel`; arg: one buffer per argument that is not packed */

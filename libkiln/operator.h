@@ -31,7 +31,7 @@ extern "C" {
 typedef struct kiln_operator kiln_operator;
 typedef struct kiln_schedule kiln_schedule;
 
-/* What a tensor of an operator is for. Constants are data of the operator; weights that are known
+/* The role of a tensor of an operator. Constants are data of the operator; weights that are known
  * when it is compiled are packed then. Temps are made and used inside. */
 enum {
     KILN_OPERATOR_INPUT = 1,

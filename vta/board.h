@@ -75,7 +75,7 @@ KILN_MUST_USE kiln_status kiln_vta_board_load(kiln_vta_board *board,
  *
  * FAILED_PRECONDITION  another program runs
  * UNAVAILABLE          the board is dead: registers do not keep what is written, or it does not
- *                      start, or its clock stands
+ *                      start, or its clock stopped
  * DEADLINE_EXCEEDED    it did not finish in `timeout_ns`; the note names the instruction that each
  *                      engine has ended last and the one where it stalls */
 KILN_MUST_USE kiln_status kiln_vta_board_run(const kiln_vta_board *board,

@@ -42,7 +42,7 @@ typedef struct kiln_c_kernels {
     const char *barrier;
 } kiln_c_kernels;
 
-/* What differs between languages of the family. */
+/* Differences between languages of the family. */
 typedef struct kiln_c_dialect {
     uint32_t vector_lanes; /* most lanes of the compiler's vectors, with + - * /; 0: it has none */
     bool lane_loops; /* other vector operations are loops over v[l]; false: each lane has a name */

@@ -15,7 +15,7 @@
 /* "1-llvm19.1.7" */
 const char *kiln_codegen_version(void);
 
-/* What is kept from one compilation to the next: LLVM's machine for the last target, which takes
+/* The state kept from one compilation to the next: LLVM's machine for the last target, which takes
  * half a millisecond to make. For one thread at a time. From its first compilation until it is
  * destroyed, LLVM's process-wide switches are set by Kiln. */
 typedef struct kiln_codegen_context kiln_codegen_context;

@@ -11,7 +11,7 @@ typedef struct kiln_vta_linear {
     int64_t constant, factor[KILN_VTA_CHAIN_LOOPS_MAX];
 } kiln_vta_linear;
 
-/* What is loaded or stored: the offset in the buffer's physical layout, in elements. */
+/* The loaded or stored element: its offset in the buffer's physical layout, in elements. */
 typedef struct kiln_vta_access {
     kiln_buffer buffer;
     kiln_vta_linear at;
@@ -42,7 +42,7 @@ bool kiln_vta_find_store(kiln_vta_matching *m, kiln_stmt store, kiln_vta_access 
 bool kiln_vta_is_same(const kiln_vta_matching *m, const kiln_vta_linear *a,
                       const kiln_vta_linear *b);
 
-/* Which loops run over the elements of a tile, each once: a bit for each. */
+/* The loops that run over the elements of a tile, each once: a bit for each. */
 bool kiln_vta_find_tile_loops(kiln_vta_matching *m, const kiln_vta_linear *at, uint32_t elements,
                               uint32_t *out_loops);
 /* From elements to tiles, without the loops of the tile. */

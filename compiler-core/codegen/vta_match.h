@@ -10,7 +10,7 @@
 #define KILN_VTA_GUARDS_MAX 4u
 #define KILN_VTA_NO_PLACE UINT32_MAX
 
-/* What an accumulator holds. */
+/* The kind of value in an accumulator. */
 typedef enum kiln_vta_held {
     KILN_VTA_HELD_ACC = 1,      /* the value of the program's accumulator */
     KILN_VTA_HELD_OUT = 2,      /* that of its output */

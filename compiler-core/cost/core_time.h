@@ -1,7 +1,7 @@
-/* How long an accelerator core of the VTA class takes for a kernel, from counts of what its engines
- * do: the longest time of an engine or the memory port where they overlap, or the sum where buffers
- * have no second place. Costs of the machine are those of vta/csim.h. Used by the rules, to order
- * tiles, and by features_vta.c. */
+/* Estimated time of a kernel on an accelerator core of the VTA class, from counts of what its
+ * engines do: the longest time of an engine or the memory port where they overlap, or the sum where
+ * buffers have no second place. Costs of the machine are those of vta/csim.h. Used by the rules, to
+ * order tiles, and by features_vta.c. */
 #ifndef KILN_COMPILER_CORE_COST_CORE_TIME_H
 #define KILN_COMPILER_CORE_COST_CORE_TIME_H
 

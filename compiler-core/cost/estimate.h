@@ -22,7 +22,7 @@ typedef enum kiln_term {
     KILN_TERM_COUNT
 } kiln_term;
 
-/* What a statement is for, in the order of the rows cycles_of. */
+/* A statement's purpose, in the order of the rows cycles_of. */
 typedef enum kiln_cost_part {
     KILN_COST_PART_MAIN,
     KILN_COST_PART_INITS,
@@ -33,7 +33,7 @@ typedef enum kiln_cost_part {
 
 #define KILN_CACHE_LEVELS 3
 
-/* What one execution of a statement's tile takes, with every point inside the domain. */
+/* Time of one execution of a statement's tile, with every point inside the domain. */
 typedef struct kiln_tile_use {
     kiln_facts_tile of;
     double registers_per_vector;

@@ -25,7 +25,7 @@ typedef enum kiln_gpu_term {
     KILN_GPU_TERM_COUNT
 } kiln_gpu_term;
 
-/* What limits the groups that a unit holds at once. */
+/* The resource that limits the groups that a unit holds at once. */
 typedef enum kiln_gpu_limit {
     KILN_GPU_BY_GROUPS,
     KILN_GPU_BY_THREADS,

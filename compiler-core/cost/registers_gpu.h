@@ -11,7 +11,7 @@
 #include "base/gpu.h"
 #include "compiler-core/facts/facts.h"
 
-/* What the statements of one launch keep in registers, in words of 4 bytes. */
+/* Registers that the statements of one launch use, in words of 4 bytes. */
 typedef struct kiln_gpu_held {
     double sums;        /* elements of the thread's own buffers */
     double operands;    /* read by one step of the tile */

@@ -20,7 +20,7 @@ kiln_movers kiln_movers_inside(const kiln_program *p, kiln_stmt stmt, kiln_stmt 
 typedef struct kiln_mix {
     bool moves, stands;
 } kiln_mix;
-/* Which kinds `e` has. */
+/* The kinds that `e` has. */
 kiln_mix kiln_mix_of(kiln_program *p, kiln_expr e, const kiln_movers *m);
 /* An index over the block's iterators, as an expression over loop variables. */
 kiln_expr kiln_bound_index(kiln_program *p, kiln_block block, kiln_expr index);

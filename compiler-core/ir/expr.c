@@ -459,7 +459,7 @@ kiln_expr kiln_expr_substitute(kiln_program *p, kiln_expr e, const kiln_expr *re
     return kiln_expr_substitute_some(p, e, replacement, KILN_USES_VAR);
 }
 
-/* What a walk looks for: nodes of `op`, with the payload `buffer` unless that is 0. */
+/* The target of a walk: nodes of `op`, with the payload `buffer` unless that is 0. */
 typedef struct visiting {
     kiln_program *p;
     kiln_expr_memo *memo;

@@ -176,7 +176,7 @@ typedef enum kiln_loop_kind {
     KILN_LOOP_KIND_COUNT
 } kiln_loop_kind;
 
-/* What a BIND loop runs over. */
+/* The units that a BIND loop runs over. */
 typedef enum kiln_loop_axis {
     KILN_AXIS_NONE,
 #define X(name, text, level, dimension, extent_max) KILN_AXIS_##name,

@@ -46,7 +46,7 @@ static double pass_ns(const kiln_assignment *a, kiln_value value, place from, pl
 
 /* ---- the problem ----------------------------------------------------------------------------- */
 
-/* What conversions between two kernels cost: [ways of the giver][ways of the taker]. */
+/* Costs of conversions between two kernels: [ways of the giver][ways of the taker]. */
 typedef struct edge {
     uint32_t giver, taker; /* steps */
     const double *cost;

@@ -224,7 +224,7 @@ static bool can_be_checked(const kiln_program *te) {
     return outputs <= KILN_REFERENCE_OUTPUTS_MAX;
 }
 
-/* Which values pass from kernel to kernel. */
+/* Finds the values that pass from kernel to kernel. */
 static void find_links(finder *f) {
     const kiln_compilation *c = f->c;
     f->written = KILN_ARENA_ARRAY(c->arena, bool, c->graph->value.count);

@@ -92,7 +92,7 @@ uint32_t kiln_sketch_share(kiln_sched *s, kiln_block block, uint32_t most);
  * kiln_sketch_share. */
 uint32_t kiln_sketch_share_inside(kiln_sched *s, kiln_block block, kiln_sched_loop outer,
                                   uint32_t most);
-/* How many loops stand around the block, from the root to `loop`; 0: it is none of them. */
+/* Number of loops around the block, from the root to `loop`; 0: it is none of them. */
 uint32_t kiln_sketch_depth(const kiln_sched *s, kiln_block block, kiln_sched_loop loop);
 /* Share of the time in which threads wait for the last one, with `parts` equal parts of work. */
 double kiln_sketch_waiting(int64_t parts, int64_t threads);

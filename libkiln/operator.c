@@ -139,7 +139,7 @@ static kiln_status check_repetition(const kiln_program *p, const repetition *rep
     for (uint32_t i = 0; i < repeat->rows; i++)
         if (!buffer_of(p, KILN_ROLE_INPUT, repeat->states + i))
             return KILN_ERROR(INVALID_ARGUMENT,
-                              "%u inputs are given by rows: only %u stand behind the states",
+                              "%u inputs are given by rows: only %u follow the states",
                               repeat->rows, i);
     for (kiln_role role = KILN_ROLE_INPUT; role <= KILN_ROLE_OUTPUT; role++) {
         const kiln_buffer_info *buffer;

@@ -34,7 +34,7 @@ static kiln_status fill_defaults(const options *o, kiln_arena *process, kiln_she
     out->state_folder = o->state ? o->state : kiln_arena_printf(process, "%s/tuner", home);
     out->builder_cores = o->cores;
     if (o->model_memory_mib > UINT64_MAX >> 20)
-        return KILN_ERROR(INVALID_ARGUMENT, "--model-memory is more than there can be");
+        return KILN_ERROR(INVALID_ARGUMENT, "--model-memory exceeds 64 bits");
     out->model_memory_bytes = o->model_memory_mib << 20;
     out->builder_count =
         o->builders == UINT64_MAX ? default_builders() : (uint32_t)KILN_MIN(o->builders, 256);

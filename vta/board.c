@@ -13,7 +13,7 @@ kiln_status kiln_vta_board_init(kiln_vta_board *board, const kiln_vta_board_io *
     if (io->address % KILN_VTA_PAGE_BYTES || io->memory_bytes % KILN_VTA_PAGE_BYTES ||
         io->address > ADDRESSES || io->memory_bytes > ADDRESSES - io->address)
         return KILN_ERROR(FAILED_PRECONDITION,
-                          "%llu bytes of memory at 0x%llx; a board wants pages of %u bytes below "
+                          "%llu bytes of memory at 0x%llx; a board needs pages of %u bytes below "
                           "4 GiB",
                           (unsigned long long)io->memory_bytes, (unsigned long long)io->address,
                           KILN_VTA_PAGE_BYTES);
@@ -121,7 +121,7 @@ static kiln_status start(const kiln_vta_board *board, const kiln_vta_loaded *loa
     if (get(board, KILN_VTA_REGISTER_PROGRAM) != address ||
         get(board, KILN_VTA_REGISTER_COUNT) != count)
         return KILN_ERROR(UNAVAILABLE,
-                          "the board's registers do not keep what is written: 0x%x and %u are 0x%x "
+                          "the board's registers do not keep written values: 0x%x and %u are 0x%x "
                           "and %u; load its bitstream",
                           address, count, get(board, KILN_VTA_REGISTER_PROGRAM),
                           get(board, KILN_VTA_REGISTER_COUNT));
@@ -129,7 +129,7 @@ static kiln_status start(const kiln_vta_board *board, const kiln_vta_loaded *loa
     return KILN_OK;
 }
 
-/* The progress of an engine, as "compute: 5 of 9, stands at instruction 12: gemm ...". */
+/* The progress of an engine, as "compute: 5 of 9, at instruction 12: gemm ...". */
 static void print_engine(const kiln_vta_program *program, const kiln_vta_queues *queues,
                          uint32_t engine, uint32_t ended, kiln_strbuf *out) {
     const uint32_t steps = queues->count[engine];
@@ -146,7 +146,7 @@ static void print_engine(const kiln_vta_program *program, const kiln_vta_queues 
     if (last != UINT32_MAX) kiln_strbuf_printf(out, ", instruction %u last", step[last].first);
     const uint32_t next = last == UINT32_MAX ? 0 : last + 1;
     if (next == steps) return;
-    kiln_strbuf_printf(out, ", and stands at %u: ", step[next].first);
+    kiln_strbuf_printf(out, ", and is at %u: ", step[next].first);
     kiln_vta_instruction_print(&program->instruction[step[next].first], (kiln_str){0}, out);
 }
 
@@ -159,7 +159,7 @@ static kiln_status not_finished(const kiln_vta_board *board, const kiln_vta_load
     const uint64_t cycles = cycles_of(board);
     board->io->pause(board->io->context);
     if (cycles_of(board) == cycles)
-        return KILN_ERROR(UNAVAILABLE, "the board's clock stands, after %llu cycles",
+        return KILN_ERROR(UNAVAILABLE, "the board's clock stopped after %llu cycles",
                           (unsigned long long)cycles);
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);

@@ -142,7 +142,7 @@ static kiln_status need_kernel(writing *w, uint32_t kernel, bool early) {
     bool load, evicted;
     if (!kiln_vta_uop_cache_use(&w->cache, kernel, may_leave, w, &load, &evicted))
         return KILN_ERROR(RESOURCE_EXHAUSTED,
-                          "no room for %u micro-ops beside those that the alu may still read; "
+                          "no room for %u micro-ops besides those that the alu may still read; "
                           "let compute wait for it",
                           w->r->kernel_uops.data[kernel]);
     if (!load) return KILN_OK;

@@ -547,7 +547,7 @@ static void emit(emitter *e, kiln_stmt stmt) {
         return;
     case KILN_STMT_STORE: emit_store(e, &s); return;
     case KILN_STMT_BARRIER: put(e, KILN_NULL_BARRIER, 0, 0, 0, 0, 0); return;
-    default: e->status = KILN_ERROR(UNIMPLEMENTED, "a statement that the null device has not");
+    default: e->status = KILN_ERROR(UNIMPLEMENTED, "the null device has no such statement");
     }
 }
 

@@ -230,7 +230,7 @@ static kiln_status walk(walking *w, kiln_stmt stmt) {
     case KILN_STMT_TOKEN_POP:
     case KILN_STMT_KIND_COUNT: break;
     }
-    return KILN_ERROR(ILLEGAL_SCHEDULE, "a statement is none of a program for the machine");
+    return KILN_ERROR(ILLEGAL_SCHEDULE, "the machine has no such statement");
 }
 
 /* `*most`: the largest number of places that a store requests. */

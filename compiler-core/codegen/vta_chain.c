@@ -34,9 +34,8 @@ static bool add_wanting(kiln_vta_matching *m, const kiln_vta_call *call, uint8_t
                         uint8_t held) {
     holding h = {.m = m, .wanted = wanted, .set = held};
     kiln_vta_call_visit(call, look_at_tile, &h);
-    if (h.is_outside) return kiln_vta_refuse(m, "a tile lies behind the memory");
-    if (h.is_wrong)
-        return kiln_vta_refuse(m, "an accumulator is read that outputs were made of in its place");
+    if (h.is_outside) return kiln_vta_refuse(m, "a tile is beyond the end of the memory");
+    if (h.is_wrong) return kiln_vta_refuse(m, "an accumulator is read after outputs overwrote it");
     kiln_vta_call_visit(call, set_tile, &h);
     kiln_vta_add_call(m, *call);
     return true;
@@ -286,7 +285,7 @@ bool kiln_vta_match_alu(kiln_vta_matching *m, kiln_stmt store, kiln_expr value) 
 bool kiln_vta_find_output(kiln_vta_matching *m, kiln_expr value, kiln_vta_output *out) {
     *out = (kiln_vta_output){.saturates = false};
     if (!kiln_vta_is_cast(m, value, KILN_I8, KILN_I32))
-        return kiln_vta_refuse(m, "outputs are no bytes of sums");
+        return kiln_vta_refuse(m, "outputs are not sums converted to bytes");
     if (!find_chain(m, kiln_vta_operand(m, value, 0), &out->chain) ||
         !kiln_vta_find_load(m, out->chain.first, &out->from))
         return false;
@@ -343,7 +342,7 @@ static bool keep_tile(kiln_vta_matching *m, int64_t out, int64_t accumulator, vo
 static bool is_kept_tile(kiln_vta_matching *m, int64_t out, int64_t accumulator, void *context) {
     const output_tiles *tiles = context;
     return (out >= 0 && (uint64_t)out < tiles->count && tiles->accumulator[out] == accumulator) ||
-           kiln_vta_refuse(m, "outputs do not lie as loops go over them");
+           kiln_vta_refuse(m, "outputs are not in the order of the loops");
 }
 
 static output_tiles tiles_of_output(const kiln_vta_matching *m, kiln_buffer buffer) {
@@ -377,7 +376,7 @@ bool kiln_vta_find_accumulators(kiln_vta_matching *m, const kiln_vta_access *fro
         return false;
     if (at.constant < 0 || (uint64_t)at.constant >= tiles.count ||
         tiles.accumulator[at.constant] == KILN_VTA_NO_PLACE)
-        return kiln_vta_refuse(m, "what is stored has not been made");
+        return kiln_vta_refuse(m, "a value is stored before it is computed");
     accumulators.constant = tiles.accumulator[at.constant];
     for (uint32_t i = 0; i < m->loop_count; i++) {
         const int64_t next = at.constant + at.factor[i];

@@ -102,7 +102,7 @@ static bool find_steps(kiln_vta_matching *m, kiln_vta_memory memory,
     for (uint32_t i = 0; i < at->part_count; i++) {
         const bool is_steps = elements->factor[at->part[i].loop] == 1;
         if (!zeros && (memory != KILN_VTA_INP || !is_steps))
-            return kiln_vta_refuse(m, "what pads a part of a tile is not known");
+            return kiln_vta_refuse(m, "the padding of a partial tile is not known");
         out->unknown |= !zeros;
         if (is_steps && (memory == KILN_VTA_WGT || !zeros)) out->part = &at->part[i];
     }
@@ -181,7 +181,7 @@ static bool match_made(kiln_vta_matching *m, kiln_stmt store, kiln_expr value) {
                             ? make_bytes(m, value, &to.at, count)
                             : NULL;
     if (!bytes || m->guard_count || place + count / elements > m->calls->sizes.tile_count[memory])
-        return kiln_vta_refuse(m, "what is made in the core is no block of whole tiles");
+        return kiln_vta_refuse(m, "a buffer filled in the core is no block of whole tiles");
     kiln_vec_push_in(m->arena, &m->calls->made, ((kiln_str){bytes, (size_t)count}));
     const kiln_vta_call call = {
         .kind = KILN_VTA_CALL_COPY,
@@ -204,13 +204,13 @@ static bool find_held(kiln_vta_matching *m, const kiln_vta_copy *copy, uint8_t *
     uint64_t tiles = 1;
     for (uint32_t d = 0; d < copy->dim_count; d++) tiles *= copy->dim[d].extent;
     if (copy->sram_base + tiles > m->calls->sizes.tile_count[KILN_VTA_OUT])
-        return kiln_vta_refuse(m, "a tile lies behind the memory");
+        return kiln_vta_refuse(m, "a tile is beyond the end of the memory");
     *out_held = m->held[copy->sram_base];
     for (uint64_t i = 0; i < tiles; i++)
         if (m->held[copy->sram_base + i] != *out_held)
             return kiln_vta_refuse(m, "outputs of several kinds are stored at once");
     return (*out_held & KILN_VTA_HELD_OUT) ||
-           kiln_vta_refuse(m, "what is stored has not been made");
+           kiln_vta_refuse(m, "a value is stored before it is computed");
 }
 
 /* The call that stores tiles of a place in the core. */
@@ -256,7 +256,7 @@ static bool has_known_steps(kiln_vta_matching *m, const kiln_vta_nest *nest) {
         }
         if (src >= m->calls->sizes.tile_count[KILN_VTA_INP] ||
             wgt >= m->calls->sizes.tile_count[KILN_VTA_WGT])
-            return kiln_vta_refuse(m, "a tile lies behind the memory");
+            return kiln_vta_refuse(m, "a tile is beyond the end of the memory");
         if (m->used[wgt] > m->known[src])
             return kiln_vta_refuse(m, "a product is of data that is not loaded");
         more = false;

@@ -67,7 +67,7 @@ static kiln_status check_stmt(const kiln_program *p, kiln_stmt stmt, uint32_t le
                                   (long long)s->extent, KILN_LOWER_LANES_MAX);
             in_lanes = true;
         } else if (++levels > LOOPS_MAX) {
-            return KILN_ERROR(UNIMPLEMENTED, "more than %d loops inside of each other", LOOPS_MAX);
+            return KILN_ERROR(UNIMPLEMENTED, "loops nested more than %d deep", LOOPS_MAX);
         }
         break;
     case KILN_STMT_TOKEN_PUSH:

@@ -41,7 +41,7 @@ static kiln_status run(void *context, kiln_arena *arena, kiln_isolated_result *o
 
 kiln_status kiln_memory_limit(const kiln_import_options *options, uint64_t *out_bytes) {
     if (options->memory_mib > UINT64_MAX >> 20)
-        return KILN_ERROR(OUT_OF_RANGE, "%llu MiB of memory are more than there can be",
+        return KILN_ERROR(OUT_OF_RANGE, "%llu MiB of memory exceed 64 bits",
                           (unsigned long long)options->memory_mib);
     *out_bytes = options->memory_mib << 20;
     return KILN_OK;

@@ -247,11 +247,11 @@ static kiln_status check_bound(const kiln_program *p, kiln_stmt loop, around *a)
     if (a->lanes) return ILLEGAL("loop %.*s over %s is in lanes", NAME(p, loop), axis->text);
     bool is_grid = axis->level == KILN_LEVEL_GRID;
     if (is_grid && (a->other || a->thread))
-        return ILLEGAL("loop %.*s over %s has more than grid loops around it", NAME(p, loop),
+        return ILLEGAL("loop %.*s over %s is not directly inside grid loops", NAME(p, loop),
                        axis->text);
     kiln_stmt outer = is_grid ? a->grid : a->thread;
     if (outer && (!fills(p, outer, loop) || kiln_stmt_is_inside(p, a->other, outer)))
-        return ILLEGAL("loop %.*s does not stand directly in %.*s, the bound loop around it",
+        return ILLEGAL("loop %.*s is not directly inside %.*s, the bound loop around it",
                        NAME(p, loop), NAME(p, outer));
     a->axes |= 1u << s->axis;
     if (is_grid) {
@@ -306,8 +306,8 @@ static kiln_status check_barrier(const kiln_program *p, kiln_stmt stmt, const ar
         for (kiln_stmt loop = at; loop; loop = p->stmt.data[loop].parent)
             if (kiln_stmt_level(p, loop) == KILN_LEVEL_GROUP &&
                 kiln_expr_uses_var(p, p->stmt.data[at].condition, p->stmt.data[loop].var))
-                return ILLEGAL("a %s stands under a condition on thread loop %.*s, so that not "
-                               "all threads come to it",
+                return ILLEGAL("a %s is under a condition on thread loop %.*s, so not all "
+                               "threads reach it",
                                what, NAME(p, loop));
     }
     return KILN_OK;

@@ -220,11 +220,12 @@ static kiln_status step_if(execution *ex, const group *g, kiln_stmt stmt) {
         any |= runs[t] = holds(ex, s);
         if (ex->w.in.status) return take_status(ex);
         if (runs[t] != runs[first])
-            return KILN_ERROR(FAILED_PRECONDITION,
-                              "%s stands under a condition that thread %u and thread %u of the "
-                              "nest of %.*s answer differently",
-                              ex->meets[stmt] ? "a barrier" : "an exchange", t, first,
-                              KILN_STR_ARG(program(ex)->var.data[g->loop[0]->var].name));
+            return KILN_ERROR(
+                FAILED_PRECONDITION,
+                "%s is under a condition that differs between thread %u and thread %u "
+                "of the nest of %.*s",
+                ex->meets[stmt] ? "a barrier" : "an exchange", t, first,
+                KILN_STR_ARG(program(ex)->var.data[g->loop[0]->var].name));
     }
     group inside = *g;
     inside.runs = runs;
@@ -260,7 +261,7 @@ static kiln_status step_for(execution *ex, const group *g, kiln_stmt loop) {
     const kiln_stmt_info *s = &program(ex)->stmt.data[loop];
     kiln_status st = NULL;
     if (is_concurrent(program(ex), loop))
-        return KILN_ERROR(FAILED_PRECONDITION, "a barrier stands in concurrent loop %.*s",
+        return KILN_ERROR(FAILED_PRECONDITION, "a barrier is in concurrent loop %.*s",
                           KILN_STR_ARG(program(ex)->var.data[s->var].name));
     for (int64_t i = 0; !st && i < s->extent; i++) {
         ex->w.in.var[s->var] = s->first + i;
@@ -355,7 +356,7 @@ static kiln_status execute(execution *ex, kiln_stmt stmt) {
         return runs ? execute_children(ex, s) : KILN_OK;
     case KILN_STMT_STORE:
         if (ex->steps[stmt])
-            return KILN_ERROR(FAILED_PRECONDITION, "an exchange stands outside of thread loops");
+            return KILN_ERROR(FAILED_PRECONDITION, "an exchange is outside of thread loops");
         return execute_store(ex, s);
     case KILN_STMT_COPY: return execute_copy(ex, s);
     case KILN_STMT_COMMIT: kiln_checker_commit(&ex->w, s->token); return KILN_OK;

@@ -227,7 +227,7 @@ static void parse_block(kiln_parser *ps) {
         kiln_str of = kiln_parse_name(ps);
         kiln_block reduction = ps->status ? 0 : kiln_program_find_block(ps->p, of);
         if (!reduction || reduction == block)
-            KILN_PARSE_FAIL(ps, "no block named '%.*s' stands above", KILN_STR_ARG(of));
+            KILN_PARSE_FAIL(ps, "no block named '%.*s' comes before", KILN_STR_ARG(of));
         ps->p->block.data[block].init_of = reduction;
     }
     kiln_parse_expect(ps, ":");

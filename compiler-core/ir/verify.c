@@ -77,11 +77,11 @@ static void verify_buffer(verifier *v, kiln_buffer buffer) {
     REQUIRE(v, !is_argument || b->scope == KILN_SCOPE_GLOBAL, "an argument lies in global memory");
     REQUIRE(v, b->layout.piece_count <= KILN_RANK_MAX, "the layout has too many pieces");
     REQUIRE(v, !b->is_placed || b->scope == KILN_SCOPE_SHARED,
-            "what is no shared temp has a place in a group's memory");
+            "only shared temps have a place in a group's memory");
     REQUIRE(v, !b->is_placed || b->offset % kiln_buffer_alignment(v->p, buffer) == 0,
             "the place is not aligned to %u bytes", kiln_buffer_alignment(v->p, buffer));
     REQUIRE(v, !b->range.step || b->role == KILN_ROLE_INPUT || b->role == KILN_ROLE_CONSTANT,
-            "what is no input or constant has a range");
+            "only inputs and constants have a range");
     REQUIRE(v, !b->range.step || kiln_range_fits(&b->range, b->dtype), "%s cannot have this range",
             kiln_dtype_name(b->dtype));
 }
@@ -235,7 +235,7 @@ static void verify_injective(verifier *v, const kiln_block_info *b) {
     }
 }
 
-/* What the block computes, over its own iterators. */
+/* Verifies the block's value, over its own iterators. */
 static void verify_block(verifier *v, kiln_block block) {
     const kiln_block_info *b = &v->p->block.data[block];
     bool was_empty = v->is_empty;
@@ -350,7 +350,7 @@ static void verify_store(verifier *v, const kiln_stmt_info *s) {
                 from->op == KILN_EXPR_LOAD && from->payload.id != s->buffer &&
                     kiln_scopes[v->p->buffer.data[from->payload.id].scope].seen_by ==
                         KILN_SEEN_BY_THREAD,
-                "what is exchanged is no element of another buffer of the thread");
+                "only an element of another buffer of the thread can be exchanged");
     }
     if (s->kind == KILN_STMT_COPY) {
         const kiln_expr_node *from = kiln_expr_get(v->p, s->value);
@@ -396,7 +396,7 @@ static void verify_attributes(verifier *v, const kiln_stmt_info *s) {
                                                             : UINT32_MAX;
         REQUIRE(v, a->id < KILN_ATTRIBUTE_COUNT && a->row < rows, "an attribute has no value");
         REQUIRE(v, a->id != KILN_ATTRIBUTE_EXCHANGE || s->kind == KILN_STMT_STORE,
-                "what is no store exchanges values");
+                "only stores exchange values");
     }
 }
 

@@ -449,11 +449,10 @@ static kiln_status fetch_by_copies(kiln_pipelining *l, int64_t stages) {
     }
     if (copies == 0)
         return REFUSE("loop %.*s has %lld stages; more than 2 need fetches that are copies, and "
-                      "all of its change what they fetch",
+                      "all of its fetches change the elements",
                       KILN_STR_ARG(p->var.data[s.var].name), (long long)stages);
     if (r.token >= KILN_COPY_TOKENS_MAX)
-        return REFUSE("more than %d pipelines of copies stand in one another",
-                      KILN_COPY_TOKENS_MAX);
+        return REFUSE("pipelines of copies nested more than %d deep", KILN_COPY_TOKENS_MAX);
     kiln_status st = kiln_pipeline_expand(l, ahead + 1, kiln_pipeline_number(p, l->loop));
     if (st) return st;
     const span both = {s.first, s.extent - ahead, .fetches = true, .works = true},
@@ -492,8 +491,8 @@ static kiln_status pipeline_loop(kiln_program *p, kiln_stmt loop, const kiln_tar
                          .made = KILN_ARENA_ARRAY(p->arena, bool, p->buffer.count),
                          .staged = KILN_ARENA_ARRAY(p->arena, bool, p->buffer.count)};
     if (stages > 2 && !copies)
-        return REFUSE("loop %.*s has %u stages; more than 2 need copies that the target makes by "
-                      "itself, which it does not",
+        return REFUSE("loop %.*s has %u stages; more than 2 need asynchronous copies, which the "
+                      "target lacks",
                       KILN_STR_ARG(name), stages);
     if (has_producer && (!target->gpu || target->gpu->capability < KILN_TOKENS_CAPABILITY))
         return REFUSE("loop %.*s has a producer, which waits for phases of barriers in shared "

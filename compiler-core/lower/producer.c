@@ -120,7 +120,7 @@ static kiln_status check_place(const kiln_pipelining *l, kiln_stmt launch) {
     for (uint32_t i = 0; i < l->work.count; i++) {
         const kiln_buffer shared = find_shared_store(p, l->work.data[i]);
         if (shared || has_steps(p, l->work.data[i]))
-            return REFUSE("loop %.*s has a producer, and threads that work on what it fetches "
+            return REFUSE("loop %.*s has a producer, and the threads that compute "
                           "would have to wait for each other%s%.*s",
                           LOOP_NAME(l), shared ? ": they write " : "",
                           KILN_STR_ARG(shared ? p->buffer.data[shared].name : KILN_STR("")));

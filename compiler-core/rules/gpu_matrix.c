@@ -193,7 +193,8 @@ const char *kiln_gpu_make_matrices(kiln_sched *s, kiln_block block, kiln_gpu_mat
     const int step = kiln_block_iter_of(p, block, kiln_expr_var(p, last));
     for (uint32_t a = 0; a < 2; a++) inner[a] = m.pattern.from[a].dim_of[step];
     m.follower = kiln_sketch_separate_result(s, block, KILN_SCOPE_GLOBAL);
-    if (!m.follower || !follow_sides(&m)) return "what takes the sums does not go along with them";
+    if (!m.follower || !follow_sides(&m))
+        return "the reader of the sums does not have their iterators";
     for (uint32_t a = 0; a < 2; a++) {
         kiln_buffer *buffer = &m.pattern.from[a].buffer;
         const bool windows = m.pattern.from[a].window != 0;

@@ -334,7 +334,7 @@ const char *kiln_gpu_tile_block(kiln_sched *s, kiln_block block, double *cycles)
     if (empty) return empty;
     *cycles += t.row[t.preferred].cycles;
     const kiln_block follower = kiln_sketch_separate_result(s, block, KILN_SCOPE_REGISTER);
-    if (!follower) return "the sums have no place of their own";
+    if (!follower) return "the sums cannot be in a separate buffer";
     if (!kiln_sched_set_scope(kiln_sched_try(s), s->program->block.data[block].buffer,
                               KILN_SCOPE_REGISTER))
         return "the sums cannot be in registers";
@@ -347,9 +347,10 @@ const char *kiln_gpu_tile_block(kiln_sched *s, kiln_block block, double *cycles)
         return "sums cannot begin before the blocks of the reduction";
     for (uint32_t a = 0; a < t.operand_count; a++)
         if (!copy[a] || !place_copy(&t, &t.operand[a], copy[a], &n))
-            return "threads cannot copy what they share";
+            return "threads cannot copy the shared operands";
     kiln_sched_pipeline(kiln_sched_try(s), n.blocks, kiln_sched_element(t.steps, KILN_GPU_STAGES));
-    if (!place_follower(&t, follower, &n)) return "what follows does not go along with the tile";
+    if (!place_follower(&t, follower, &n))
+        return "the reader of the sums cannot be in the tile's loops";
     for (uint32_t a = 0; a < t.operand_count; a++)
         if (t.operand[a].packing) kiln_gpu_spread_block(s, t.operand[a].packing);
     return NULL;

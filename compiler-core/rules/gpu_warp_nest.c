@@ -359,7 +359,7 @@ const char *kiln_gpu_warp_block(kiln_gpu_warp_tiling *w) {
     kiln_block copy[KILN_GPU_COPIES_MAX];
     nest n;
     const kiln_block follower = kiln_sketch_separate_result(s, t->block, KILN_SCOPE_REGISTER);
-    if (!follower) return "the sums have no place of their own";
+    if (!follower) return "the sums cannot be in a separate buffer";
     if (!kiln_sched_set_scope(kiln_sched_try(s), s->program->block.data[t->block].buffer,
                               KILN_SCOPE_REGISTER))
         return "the sums cannot be in registers";
@@ -371,8 +371,9 @@ const char *kiln_gpu_warp_block(kiln_gpu_warp_tiling *w) {
     if (!make_sums(w, &n)) return "its sums cannot be the instruction's";
     for (uint32_t a = 0; a < t->operand_count; a++)
         if (!copy[a] || !place_copy(w, a, copy[a], &n))
-            return "threads cannot copy what they share";
-    if (!place_follower(w, follower, &n)) return "what follows does not go along with the tile";
+            return "threads cannot copy the shared operands";
+    if (!place_follower(w, follower, &n))
+        return "the reader of the sums cannot be in the tile's loops";
     if (!kiln_sched_pipeline(kiln_sched_try(s), n.blocks,
                              kiln_sched_element(t->steps, KILN_GPU_WARP_STAGES)))
         return "blocks of the reduction cannot be fetched ahead";

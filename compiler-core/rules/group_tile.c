@@ -353,14 +353,14 @@ kiln_sketch_result kiln_sketch_group_tile(kiln_sched *s, uint32_t options) {
                                          : "there is no reduction");
     if (!choose_roles(&t)) return kiln_sketch_never("nothing is contiguous in the result");
     kiln_block follower = kiln_sketch_separate_result(s, t.block, KILN_SCOPE_LOCAL);
-    if (!follower) return kiln_sketch_never("the sums have no place of their own");
+    if (!follower) return kiln_sketch_never("the sums cannot be in a separate buffer");
     kiln_sched_set_scope(kiln_sched_try(s), s->program->block.data[t.block].buffer,
                          KILN_SCOPE_LOCAL);
     if (!choose_roles(&t)) return kiln_sketch_never("nothing is contiguous in the result");
     if (choose_copies(&t) == 0 && t.direct)
         return (kiln_sketch_result){
             .end = KILN_SKETCH_SAME, .option = OPTION_DIRECT, .reason = "threads share nothing"};
-    if (!sample_sizes(&t)) return kiln_sketch_none("no tile fits into what groups share");
+    if (!sample_sizes(&t)) return kiln_sketch_none("no tile fits into shared memory");
     kiln_block *copy = KILN_ARENA_ARRAY(s->arena, kiln_block, t.pattern.from_count);
     for (uint32_t a = 0; a < t.pattern.from_count; a++)
         if (t.copies[a])
@@ -371,9 +371,9 @@ kiln_sketch_result kiln_sketch_group_tile(kiln_sched *s, uint32_t options) {
     kiln_sched_decompose_reduction(kiln_sched_try(s), t.block, n.blocks);
     for (uint32_t i = 0; i < copied; i++)
         if (!copy[i] || !place_copy(&t, copy[i], &n))
-            return kiln_sketch_none("threads cannot copy what they share");
+            return kiln_sketch_none("threads cannot copy the shared operands");
     if (!place_follower(&t, follower, &n))
-        return kiln_sketch_none("what follows does not go along with the tile");
+        return kiln_sketch_none("the reader of the sums cannot be in the tile's loops");
     kiln_sketch_visit_alone(s, kiln_group_spread_block);
     return kiln_sketch_made();
 }

@@ -199,7 +199,7 @@ kiln_sketch_result kiln_sketch_rows(kiln_sched *s, uint32_t options) {
     if (!kiln_sketch_main_reduction(p, &reductions))
         return kiln_sketch_never("there is no reduction");
     if (!last || kiln_block_is_reduction(p, last))
-        return kiln_sketch_never("what comes last is a reduction");
+        return kiln_sketch_never("the last block is a reduction");
     uint32_t rows = kiln_pattern_of(p, last, &pattern) ? kiln_rows_iters(p, &pattern) : 0;
     if (!rows) return kiln_sketch_never("there are no rows that all blocks share");
 

@@ -47,7 +47,7 @@ kiln_sketch_result kiln_tile_reduction(kiln_tiling *t) {
         return kiln_sketch_none("no iterator can be lanes of the copied result");
 
     if (t->options.packed && !kiln_tile_reads_in_place(t))
-        return same(OPTION_PACKED, "no weights could be read where they lie");
+        return same(OPTION_PACKED, "no weights could be read without packing");
     kiln_buffer packed = kiln_tile_pack_weights(t);
     const kiln_sched_int steps = t->k >= 0 ? kiln_sched_element(t->steps, 0) : kiln_sched_const(1);
     const kiln_sched_int blocks = /* the same for data and results */
@@ -118,11 +118,11 @@ kiln_sketch_result kiln_sketch_tile(kiln_sched *s, uint32_t options) {
     if (!wants_parts && read.whole)
         return same(OPTION_WHOLE, "a panel of weights fits into the second cache");
     if (!whole.dot && read.plain)
-        return same(OPTION_PLAIN, "no tensor intrinsic does what the reduction does");
+        return same(OPTION_PLAIN, "no tensor intrinsic computes the reduction");
     if (!kiln_tile_in_tiles(&whole) && read.no_tiles)
-        return same(OPTION_NO_TILES, "no tensor intrinsic on tiles does what the reduction does");
+        return same(OPTION_NO_TILES, "no tensor intrinsic on tiles computes the reduction");
     if (read.plain && kiln_intrinsic_sum(whole.dot) == KILN_F32)
-        return same(OPTION_PLAIN, "halves are worth rounding for their instruction alone");
+        return same(OPTION_PLAIN, "rounding to halves is worth it only for their instruction");
     kiln_tiling part = {.s = s, .options = read, .given_v = whole.v};
     part.block = wants_parts && !read.whole ? reduce_in_parts(&whole) : 0;
     kiln_sketch_result made = kiln_sketch_made();

@@ -31,15 +31,15 @@ static kiln_sketch_result make_product(kiln_sched *s, uint32_t options) {
     if (!t.sums) return kiln_sketch_never("there is no reduction");
     if (reductions != 1) return kiln_sketch_never("there are several reductions");
     t.follower = follower_of(s->program, t.sums);
-    if (!t.follower) return kiln_sketch_never("its sums are not made to bytes by one block");
+    if (!t.follower) return kiln_sketch_never("no single block turns its sums into bytes");
     kiln_vta_divide_groups(&t);
     const char *reason = kiln_vta_choose_roles(&t);
     if (!reason) reason = kiln_vta_look_at_follower(&t);
     if (!reason && does_more(s->program, &t))
-        reason = "it does more than a product and what follows that";
+        reason = "it has more blocks than a product and its reader";
     if (reason) return kiln_sketch_never(reason);
     const double cycles = kiln_vta_choose_tile(&t);
-    if (cycles == 0) return kiln_sketch_none("no tile of its own fits into the machine");
+    if (cycles == 0) return kiln_sketch_none("no other tile fits into the machine");
     reason = kiln_vta_make_nest(&t);
     if (reason) return kiln_sketch_none(reason);
     kiln_sketch_result made = kiln_sketch_made();

@@ -24,7 +24,7 @@ static void look_at_type(chain *c, kiln_dtype dtype) {
         c->reason = "the machine loads no bytes into accumulators, and makes no products with a "
                     "unit matrix";
     else if (dtype != KILN_I8 && dtype != KILN_I32)
-        c->reason = "what is added to sums is neither bytes nor words";
+        c->reason = "an addend of the sums is neither bytes nor words";
 }
 
 static void look_at(chain *c, kiln_expr e) {
@@ -60,7 +60,7 @@ static void look_at(chain *c, kiln_expr e) {
         return;
     default: break;
     }
-    c->reason = "the ALU has no operation for something that follows the sums";
+    c->reason = "the ALU lacks an operation that follows the sums";
 }
 
 /* The range that minima and maxima give a value; other values may have wrapped. */
@@ -96,7 +96,7 @@ static const char *count_addends(kiln_vta_tiling *t) {
     for (uint32_t a = 0; a < f.from_count; a++) {
         for (uint32_t other = 0; other < a; other++)
             if (f.from[other].buffer == f.from[a].buffer)
-                return "what follows its sums reads a buffer at several places";
+                return "the reader of its sums reads a buffer at several places";
         if (f.from[a].buffer == t->pattern.to.buffer) continue;
         const bool bias = kiln_vta_is_bias(t, &f, a);
         if (bias && t->machine->batch > 1)
@@ -118,7 +118,7 @@ const char *kiln_vta_look_at_follower(kiln_vta_tiling *t) {
     const kiln_expr_node node = *kiln_expr_get(p, b.value);
     if (b.combiner != KILN_COMBINE_NONE || p->buffer.data[b.buffer].dtype != KILN_I8 ||
         node.op != KILN_EXPR_CAST)
-        return "its results are not made to bytes, which is all that the machine stores";
+        return "its results are not turned into bytes, and the machine stores nothing else";
     const kiln_expr words = kiln_expr_operand(p, b.value, 0);
     const kiln_interval range = range_of(p, words);
     if (kiln_expr_get(p, words)->dtype != KILN_I32)

@@ -441,7 +441,7 @@ const char *kiln_vta_make_nest(kiln_vta_tiling *t) {
         tile_loops(s, load[i], i == 0 ? &data : &weights);
     }
     if (!kiln_sched_reverse_compute_at(kiln_sched_try(s), t->follower, n.inner))
-        return "what follows does not go along with parts of the sums";
+        return "the reader of the sums cannot be in the loops over parts";
     tile_loops(s, t->follower, &stored);
     reason = load_addends(t, &acc, &n); /* now that the sums are computed before the follower */
     if (reason) return reason;

@@ -121,10 +121,11 @@ static const char *choose_axes(kiln_vta_tiling *t, uint32_t data) {
         return "each channel has data of its own (depthwise), and the machine sums "
                "over tiles of channels";
     t->iter[KILN_VTA_AXIS_OUT] = find_tiled(t, false, t->machine->block_out);
-    if (t->iter[KILN_VTA_AXIS_OUT] < 0) return "its results do not lie in tiles of the machine";
+    if (t->iter[KILN_VTA_AXIS_OUT] < 0)
+        return "its results do not divide into tiles of the machine";
     t->iter[KILN_VTA_AXIS_IN] = find_tiled(t, true, t->machine->block_in);
     if (t->iter[KILN_VTA_AXIS_IN] < 0)
-        return "what it sums over does not lie in tiles of the machine";
+        return "the summed dimension does not divide into tiles of the machine";
     find_positions(t);
     return t->batch < 0 ? "it has no rows for the machine's tiles" : NULL;
 }

@@ -94,7 +94,7 @@ kiln_status kiln_block_check_whole(kiln_program *p, kiln_block block) {
             return ILLEGAL("%.*s shares loops with other blocks", BLOCK_NAME(p, block));
     for (uint32_t k = 0; k < b->iter_count; k++)
         if (b->iter[k].extent > 1 && !kiln_block_own_loop(p, block, k))
-            return ILLEGAL("%.*s has no loop of its own any more",
+            return ILLEGAL("%.*s no longer has a separate loop",
                            KILN_STR_ARG(kiln_iter_name(p, &b->iter[k])));
     return NULL;
 }

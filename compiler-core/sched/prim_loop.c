@@ -125,8 +125,7 @@ static kiln_status check_divisible(kiln_program *p, const kiln_prim_args *args, 
     if (factor < 1 || b->iter[i].extent % factor != 0)
         return ILLEGAL("%lld does not divide %.*s", (long long)factor, KILN_STR_ARG(args->text));
     *out_loop = kiln_block_own_loop(p, block, (uint32_t)i);
-    if (!*out_loop)
-        return ILLEGAL("%.*s has no loop of its own any more", KILN_STR_ARG(args->text));
+    if (!*out_loop) return ILLEGAL("%.*s no longer has a separate loop", KILN_STR_ARG(args->text));
     *out_iter = (uint32_t)i;
     return NULL;
 }
@@ -429,10 +428,10 @@ kiln_status kiln_prim_annotate(kiln_program *p, const kiln_prim_args *args) {
                        LOOP_NAME(p, loop));
     const kiln_attribute attribute = kiln_attribute_from(p, args->text);
     if (attribute.id == KILN_ATTRIBUTE_PIPELINE || attribute.id == KILN_ATTRIBUTE_PRODUCER)
-        return ILLEGAL("stages of %.*s are given by pipeline, which looks whether they can be",
-                       LOOP_NAME(p, loop));
+        return ILLEGAL("stages of %.*s are set by pipeline, which checks them", LOOP_NAME(p, loop));
     if (attribute.id == KILN_ATTRIBUTE_EXCHANGE)
-        return ILLEGAL("%.*s is a loop, and what lanes exchange is stored", LOOP_NAME(p, loop));
+        return ILLEGAL("%.*s is a loop; only stores exchange values between lanes",
+                       LOOP_NAME(p, loop));
     if (attribute.id == KILN_ATTRIBUTE_RESIDENT)
         return ILLEGAL("groups of %.*s on a unit are given by resident", LOOP_NAME(p, loop));
     kiln_stmt_set_attribute(p, loop, attribute);

@@ -341,7 +341,7 @@ static kiln_status find_padded(kiln_program *p, const kiln_prim_args *args, uint
         return ILLEGAL("%.*s does not run over a whole dimension of %.*s", KILN_STR_ARG(args->text),
                        BUFFER_NAME(p, b->buffer));
     kiln_stmt loop = kiln_block_own_loop(p, block, i);
-    if (!loop) return ILLEGAL("%.*s has no loop of its own any more", KILN_STR_ARG(args->text));
+    if (!loop) return ILLEGAL("%.*s no longer has a separate loop", KILN_STR_ARG(args->text));
     *out_iter = i;
     *out_dim = d;
     *out_loop = loop;

@@ -141,7 +141,7 @@ kiln_status kiln_assembler_ask(int fd, kiln_str processor, kiln_str ptx, kiln_ar
     head got = {0};
     kiln_code code = KILN_INTERNAL;
     if (ptx.size > KILN_ASSEMBLER_PTX_MAX)
-        return KILN_ERROR(RESOURCE_EXHAUSTED, "PTX of %zu bytes; ptxas is asked about %zu",
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "PTX of %zu bytes; at most %zu are passed to ptxas",
                           ptx.size, KILN_ASSEMBLER_PTX_MAX);
     bool works = write_bytes(fd, &sizes, sizeof sizes) &&
                  write_bytes(fd, processor.data, processor.size) &&

@@ -135,7 +135,8 @@ static void take_answer(worker *w) {
     if (!st)
         st = kiln_work_reply_read(kiln_str_slice(kiln_strbuf_view(&w->answer), 0, size), &reply);
     if (st || !w->busy) {
-        worker_lost(w, KILN_OUTCOME_CRASH, st ? kiln_status_text(st) : "a worker spoke unasked");
+        worker_lost(w, KILN_OUTCOME_CRASH,
+                    st ? kiln_status_text(st) : "a worker answered without a request");
         kiln_status_free(st);
     } else {
         kiln_strbuf answer = w->answer; /* the reply points into it while the callback runs */

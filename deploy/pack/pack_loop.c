@@ -179,7 +179,7 @@ kiln_status kiln_packer_open_loop(kiln_packer *p, uint32_t step) {
     const uint32_t skipped =
         begin->input_count - begin->output_count; /* inputs before the results' */
     if (p->depth == KILN_MODULE_LOOP_DEPTH_MAX)
-        return KILN_ERROR(UNIMPLEMENTED, "more than %u loops inside of each other",
+        return KILN_ERROR(UNIMPLEMENTED, "loops nested more than %u deep",
                           KILN_MODULE_LOOP_DEPTH_MAX);
     kiln_packer_loop *loop = &p->loop[p->depth];
     *loop = (kiln_packer_loop){.step = step, .condition = KILN_PLAN_NONE, .index = KILN_PLAN_NONE};

@@ -129,12 +129,12 @@ kiln_status kiln_parcel_read_times(const kiln_module *module, const kiln_parcel 
     memcpy(&head, outputs + parcel->times_at, sizeof head);
     kiln_parcel_point_times(module, parcel, outputs, arena, out_times);
     if (head.runs == 0 || head.runs > parcel->runs_max || !are_times(&head.peak_flops, 1))
-        return KILN_ERROR(DATA_LOSS, "the board tells of %llu runs, at most %u were to be timed",
+        return KILN_ERROR(DATA_LOSS, "the board reports %llu runs, at most %u were requested",
                           (unsigned long long)head.runs, parcel->runs_max);
     out_times->runs = (uint32_t)head.runs;
     out_times->peak_flops = head.peak_flops;
     bool sane = are_times(out_times->whole, out_times->runs);
     for (uint32_t i = 0; i < kiln_module_step_count(module); i++)
         sane = sane && are_times(out_times->step[i], out_times->runs);
-    return sane ? KILN_OK : KILN_ERROR(DATA_LOSS, "the board tells of times that are none");
+    return sane ? KILN_OK : KILN_ERROR(DATA_LOSS, "the board reports invalid times");
 }

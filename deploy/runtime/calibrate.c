@@ -63,8 +63,8 @@ const char *kiln_calibrate_doubt_text(kiln_calibrate_doubt doubt) {
     case KILN_CALIBRATE_SURE: return "";
     case KILN_CALIBRATE_ABSENT: return "not measured";
     case KILN_CALIBRATE_SCATTERS: return "left out: the readings scatter";
-    case KILN_CALIBRATE_DISPUTED: return "left out: the system tells another size";
-    case KILN_CALIBRATE_IMPLAUSIBLE: return "left out: no processor is so";
+    case KILN_CALIBRATE_DISPUTED: return "left out: the system reports another size";
+    case KILN_CALIBRATE_IMPLAUSIBLE: return "left out: implausible for any processor";
     }
     return "";
 }

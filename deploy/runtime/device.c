@@ -16,7 +16,7 @@ struct kiln_device {
 static kiln_status find_row(kiln_device_kind kind, const kiln_device_row **out_row) {
     *out_row = kiln_device_row_of(kind);
     if (*out_row) return KILN_OK;
-    return KILN_ERROR(UNIMPLEMENTED, "there are no devices of kind %d here", (int)kind);
+    return KILN_ERROR(UNIMPLEMENTED, "this build has no devices of kind %d", (int)kind);
 }
 
 /* Adds the driver's reason, if it has one, to an error that says that there is no such device. */
@@ -182,7 +182,7 @@ kiln_status kiln_device_adopt(kiln_device *device, void *data, uint64_t byte_off
     const kiln_device_vtable *vtable = device->row->vtable;
     if (vtable->adopt)
         return vtable->adopt(device->state, data, byte_offset, size_bytes, out_place);
-    return KILN_ERROR(INVALID_ARGUMENT, "memory of %s devices is not taken from callers",
+    return KILN_ERROR(INVALID_ARGUMENT, "%s devices cannot use memory of callers",
                       device->row->name);
 }
 
@@ -190,7 +190,7 @@ kiln_status kiln_device_allocate_host(kiln_device *device, size_t size_bytes,
                                       kiln_host_memory *out_memory) {
     const kiln_device_vtable *vtable = device->row->vtable;
     if (!vtable->allocate_host)
-        return KILN_ERROR(UNIMPLEMENTED, "%s devices copy from all memory alike",
+        return KILN_ERROR(UNIMPLEMENTED, "%s devices have no special host memory",
                           device->row->name);
     return vtable->allocate_host(device->state, size_bytes, out_memory);
 }

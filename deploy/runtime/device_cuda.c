@@ -143,7 +143,7 @@ static kiln_status load_driver(kiln_cu *cu, int *out_version) {
     if (code) return refuse(cu, "asking for the driver's version", code);
     if (*out_version < VERSION_MIN)
         return KILN_ERROR(FAILED_PRECONDITION,
-                          "the driver is too old: it speaks CUDA %d.%d, Kiln wants %d.%d",
+                          "the driver is too old: it supports CUDA %d.%d, Kiln needs %d.%d",
                           *out_version / 1000, *out_version % 1000 / 10, VERSION_MIN / 1000,
                           VERSION_MIN % 1000 / 10);
     code = cu->Init(0);
@@ -235,7 +235,7 @@ static kiln_status describe(const kiln_cu *cu, int index, int version, kiln_aren
     int code = cu->DeviceGet(out_device, index);
     if (!code) code = cu->DeviceGetName(name, sizeof name, *out_device);
     if (!code) code = cu->DeviceTotalMem(&memory_bytes, *out_device);
-    if (code) return refuse(cu, "asking what the device is", code);
+    if (code) return refuse(cu, "querying the device", code);
     (void)snprintf(driver, sizeof driver, "CUDA %d.%d", version / 1000, version % 1000 / 10);
     out->name = kiln_str_dup(arena, kiln_str_from(name));
     out->driver = kiln_str_dup(arena, kiln_str_from(driver));
@@ -266,12 +266,12 @@ static kiln_status find_managed(const kiln_cu *cu, const kiln_nvml *nvml, kiln_c
                                 kiln_nvml_device *out_managed) {
     char pci[PCI_BYTES] = "";
     const int code = cu->DeviceGetPCIBusId(pci, sizeof pci, device);
-    return code ? refuse(cu, "asking where the device is", code)
+    return code ? refuse(cu, "querying the device's PCI address", code)
                 : kiln_nvml_find(nvml, pci, out_managed);
 }
 
 static const char *explain_unmanaged(const kiln_status why, kiln_arena *arena) {
-    return kiln_arena_printf(arena, "nothing tells its state: %s", kiln_status_text(why));
+    return kiln_arena_printf(arena, "its state is not known: %s", kiln_status_text(why));
 }
 
 static void describe_managed(const kiln_cu *cu, const kiln_nvml *nvml, kiln_cu_device device,
@@ -433,7 +433,7 @@ static kiln_status cuda_adopt(void *context, void *data, uint64_t byte_offset, s
     if (size_bytes > 0 && (s->cu.PointerGetAttribute(&memory, KILN_CU_POINTER_MEMORY, pointer) ||
                            s->cu.PointerGetAttribute(&device, KILN_CU_POINTER_DEVICE, pointer) ||
                            memory != KILN_CU_MEMORY_DEVICE || device != s->device))
-        return KILN_ERROR(INVALID_ARGUMENT, "its address is none of the device's memory");
+        return KILN_ERROR(INVALID_ARGUMENT, "its address is not in the device's memory");
     if (pointer % KILN_KERNEL_ALIGNMENT != 0)
         return KILN_ERROR(INVALID_ARGUMENT, "its address is not aligned to %u bytes",
                           KILN_KERNEL_ALIGNMENT);
@@ -558,7 +558,7 @@ static kiln_status refuse_text(const cuda_state *s, int code, const char *log) {
     print_code(&s->cu, code, text, sizeof text);
     if (code == KILN_CU_UNSUPPORTED_PTX_VERSION)
         st = KILN_ERROR(FAILED_PRECONDITION,
-                        "the driver is too old for this code: it speaks CUDA %d.%d: %s",
+                        "the driver is too old for this code: it supports CUDA %d.%d: %s",
                         s->version / 1000, s->version % 1000 / 10, text);
     else if (code == KILN_CU_OUT_OF_MEMORY)
         st = KILN_ERROR(RESOURCE_EXHAUSTED, "%s", text);

@@ -403,8 +403,7 @@ static int32_t line_launch(void *context, void *loaded, uint32_t launch,
     s->ticks += answer.ticks;
     if (answer.status == KILN_FRAME_OK) return answer.result;
     if (answer.status == KILN_FRAME_FAULT)
-        snprintf(s->error, sizeof s->error,
-                 "the processor refused what it did at %#x (fault status %#x)",
+        snprintf(s->error, sizeof s->error, "the processor stopped it at %#x (fault status %#x)",
                  answer.fault_address, answer.fault_status);
     else
         snprintf(s->error, sizeof s->error, "bytes on the line stopped it");

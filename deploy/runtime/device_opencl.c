@@ -153,8 +153,7 @@ static kiln_status find_devices(const kiln_cl *cl, kiln_cl_device *out_device,
                             * devices */
     }
     if (count == 0 && failed) return refuse("looking for devices", failed);
-    if (count == 0)
-        return KILN_ERROR(NOT_FOUND, "the OpenCL drivers that are there have no device");
+    if (count == 0) return KILN_ERROR(NOT_FOUND, "the installed OpenCL drivers have no device");
     *out_count = count;
     return KILN_OK;
 }
@@ -600,7 +599,7 @@ static kiln_cl_mem view_of(opencl_state *s, const kiln_kernel_tensor *tensor, in
 static int32_t fail_alignment(opencl_state *s, uint64_t offset) {
     (void)snprintf(
         s->error, sizeof s->error,
-        "an argument begins at byte %llu of a buffer; this device wants multiples of %llu",
+        "an argument begins at byte %llu of a buffer; this device needs multiples of %llu",
         (unsigned long long)offset, (unsigned long long)s->alignment);
     return KILN_KERNEL_FAILED;
 }

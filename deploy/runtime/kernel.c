@@ -72,7 +72,7 @@ static kiln_status read_artefact(kiln_str bytes, kiln_arena *arena, kiln_artefac
     if (!st) st = kiln_target_parse(out_artefact->manifest.target, arena, out_target);
     const kiln_payload_kind kind = out_artefact->manifest.payload_kind;
     if (!st && kiln_payload_of(out_target->kind) != kind)
-        st = KILN_ERROR(DATA_LOSS, "a payload %s is not what runs on %.*s", kiln_payload_name(kind),
+        st = KILN_ERROR(DATA_LOSS, "a payload %s does not run on %.*s", kiln_payload_name(kind),
                         KILN_STR_ARG(out_artefact->manifest.target));
     return st;
 }

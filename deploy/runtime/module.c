@@ -453,7 +453,7 @@ int kiln_module_keep(kiln_module *m, uint32_t input, uint32_t output) {
     kiln_kept_port *kept = NULL;
     if (!m->is_linked)
         return refuse_to_keep(m, input, output, KILN_FAILED_PRECONDITION,
-                              "the module was only looked at");
+                              "the module was opened for inspection only");
     if (why) return refuse_to_keep(m, input, output, KILN_INVALID_ARGUMENT, why);
     const uint32_t owner = m->sizes.bucket_count - 1; /* the variant that is closed last */
     kiln_status st = kiln_variant_keep(m->variant[owner], input, output, owner > 0, &kept);

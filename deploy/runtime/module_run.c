@@ -1040,7 +1040,9 @@ static int run(kiln_variant *m) {
 }
 
 static int refuse_inspected(kiln_variant *m) {
-    (void)snprintf(m->error, sizeof m->error, "the module was only looked at: no kernel of %u",
+    (void)snprintf(m->error, sizeof m->error,
+                   "the module was opened for inspection only: "
+                   "its %u kernels are not loaded",
                    m->plan.kernel_count);
     return KILN_FAILED_PRECONDITION;
 }

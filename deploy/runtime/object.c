@@ -163,7 +163,8 @@ static kiln_status resolve_symbol(const kiln_object_image *image, const Elf64_Sy
         symbol->service = kiln_service_find(image->arch->arch, symbol->name);
         if (symbol->service != KILN_SERVICE_NONE) return KILN_OK;
         return KILN_ERROR(
-            NOT_FOUND, "undefined symbol %s: a kernel may only call what kernel_services.def lists",
+            NOT_FOUND,
+            "undefined symbol %s: a kernel may only call functions of kernel_services.def",
             show(symbol->name).text);
     }
     if (raw->st_shndx == SHN_ABS) return KILN_OK;

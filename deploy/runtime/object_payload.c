@@ -17,7 +17,7 @@ kiln_status kiln_object_payload_check_manifest(const kiln_manifest *manifest,
                 return KILN_ERROR(UNIMPLEMENTED, "launch %u has a grid; a processor has none", i);
         for (uint32_t space = 0; space < KILN_MEMORY_SPACES_END; space++)
             if (launch->scratch_bytes[space] > 0)
-                return KILN_ERROR(UNIMPLEMENTED, "launch %u wants memory of space %s", i,
+                return KILN_ERROR(UNIMPLEMENTED, "launch %u needs memory of space %s", i,
                                   kiln_memory_row_of((kiln_memory_space)space)->name);
     }
     return KILN_OK;

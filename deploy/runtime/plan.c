@@ -85,7 +85,8 @@ static kiln_status check_devices(const kiln_module_plan *plan) {
     for (uint32_t d = 1; d <= plan->device_count; d++) {
         const kiln_plan_device *device = &plan->device[d - 1];
         if (!kiln_device_row_of((kiln_device_kind)device->kind))
-            return KILN_ERROR(UNIMPLEMENTED, "device %u is of kind %u, which there is not here", d,
+            return KILN_ERROR(UNIMPLEMENTED,
+                              "device %u is of kind %u, which this build does not support", d,
                               device->kind);
         for (uint32_t other = 1; other < d; other++)
             if (plan->device[other - 1].kind == device->kind &&
@@ -354,7 +355,7 @@ static kiln_status check_steps(step_check *c) {
         bool deeper = plan->step[i].action == KILN_ACTION_LOOP;
         kiln_status st = KILN_OK;
         if (deeper && depth == KILN_MODULE_LOOP_DEPTH_MAX)
-            st = KILN_ERROR(INVALID_ARGUMENT, "more than %u loops inside of each other",
+            st = KILN_ERROR(INVALID_ARGUMENT, "loops nested more than %u deep",
                             KILN_MODULE_LOOP_DEPTH_MAX);
         if (!st) st = check_step(c, i);
         if (st) return kiln_status_note(st, "step %u", i);

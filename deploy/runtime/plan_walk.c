@@ -280,7 +280,7 @@ static kiln_status check_copying(const walk *w, uint32_t loop) {
     for (uint32_t d = 1; d <= w->plan->device_count; d++)
         for (const copying *c = w->copying[d]; c; c = c->next)
             if (w->loop_of[c->index] == loop)
-                return KILN_ERROR(INVALID_ARGUMENT, "nobody waits for what step %u copies",
+                return KILN_ERROR(INVALID_ARGUMENT, "no step waits for the copy of step %u",
                                   c->index);
     return KILN_OK;
 }

@@ -24,7 +24,7 @@
 
 #define READ_BYTES 65536u
 #define LINE_BYTES_MIN 32u /* room for a line: kiln_text_write, and its beginning */
-#define NO_MEMORY "there is no memory for what the request says"
+#define NO_MEMORY "out of memory for the request's answers"
 #define LOG_MAX 2048u /* bytes of a worker's log that are kept; limit of an error's text */
 
 struct kiln_request {
@@ -136,7 +136,7 @@ static kiln_status check_options(const kiln_request_options *o) {
     if (o->what < KILN_REQUEST_TUNE || o->what > KILN_REQUEST_ATTACH)
         return KILN_ERROR(INVALID_ARGUMENT, "there is no request %u", o->what);
     if (!o->subject && o->what != KILN_REQUEST_JOBS)
-        return KILN_ERROR(INVALID_ARGUMENT, "the request has no subject: it wants %s",
+        return KILN_ERROR(INVALID_ARGUMENT, "the request has no subject: it needs %s",
                           o->what <= KILN_REQUEST_COMPILE ? "the path of a model"
                                                           : "the identity of a job");
     return KILN_OK;
@@ -145,12 +145,12 @@ static kiln_status check_options(const kiln_request_options *o) {
 static kiln_status start(kiln_request *r) {
     int ends[2] = {-1, -1};
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-        return KILN_ERROR(RESOURCE_EXHAUSTED, "no socket can be had: %s", strerror(errno));
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "no socket available: %s", strerror(errno));
     r->socket = ends[0];
     const int above = fcntl(ends[1], F_DUPFD_CLOEXEC, 3); /* the host has no standard input */
     close(ends[1]);
     if (above < 0)
-        return KILN_ERROR(RESOURCE_EXHAUSTED, "no descriptor can be had: %s", strerror(errno));
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "no file descriptor available: %s", strerror(errno));
     kiln_status st = start_program(r, above);
     close(above);
     return st ? st : send_request(r);
@@ -394,7 +394,7 @@ static bool hear(kiln_request *r) {
         kiln_child_destroy(&r->child);
         kiln_status_free(r->status);
         r->ended = true;
-        r->status = kiln_status_note(st, "what the program kiln says");
+        r->status = kiln_status_note(st, "reading the answers of the program kiln");
     } else if (n <= 0) {
         end(r);
     }

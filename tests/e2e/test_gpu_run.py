@@ -55,7 +55,7 @@ def test_the_doctor_lists_devices_and_says_what_is_missing(world):
     found = checks(world, KILN_CUDA_LIBRARY=FAKE_CUDA, KILN_CUDA_FAKE_DEVICES=2, KILN_OPENCL_LIBRARY="libno-such-library.so.1",
                    KILN_NVML_LIBRARY="libno-such-library.so.1")
     assert found["opencl"][0] and "install ocl-icd-libopencl1" in found["opencl"][1], found["opencl"]
-    for text in ("0: NVIDIA H200 (CUDA 12.4, 140.4 GiB) as cuda:sm_90a,mcpu=h200 (nothing tells its state: ", "; 1: NVIDIA H200"):
+    for text in ("0: NVIDIA H200 (CUDA 12.4, 140.4 GiB) as cuda:sm_90a,mcpu=h200 (its state is not known: ", "; 1: NVIDIA H200"):
         assert text in found["cuda"][1], found["cuda"]
     found = checks(world, KILN_CUDA_LIBRARY=FAKE_CUDA, KILN_NVML_LIBRARY=FAKE_NVML)
     for text in ("CUDA 12.4, driver 550.54.15", "(GPU-5a5a5a5a-", "1830 of 1980 MHz", "41 degrees"):

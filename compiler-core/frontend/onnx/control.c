@@ -196,8 +196,8 @@ static kiln_status bound_trips(kiln_importer *im, kiln_composer *c, const loop *
     made->count = l->count;
     if (open && l->results && made->trips == KILN_LOOP_TRIPS_MAX)
         return KILN_ERROR(UNIMPLEMENTED,
-                          "results of every iteration, and the model says not how many there are "
-                          "at most: give a number with --loop-max");
+                          "results of every iteration, and the model gives no limit of their "
+                          "number: give one with --loop-max");
     if (!open || l->count || l->trips == made->trips) return KILN_OK;
     kiln_tensor count = kiln_tensor_create(im->graph->arena, KILN_I64, &(kiln_shape){0});
     kiln_dtype_store_i64(KILN_I64, count.data, 0, l->trips);

@@ -282,8 +282,8 @@ kiln_status kiln_import_max_unpool(kiln_importer *im) {
     for (uint32_t d = 0; d < from.rank; d++) {
         if (wanted.dim[d] < from.dim[d])
             return KILN_ERROR(INVALID_ARGUMENT,
-                              "output_shape: dimension %u is smaller than what "
-                              "was pooled",
+                              "output_shape: dimension %u is smaller than the "
+                              "pooled dimension",
                               d);
         pads[from.rank + d] = wanted.dim[d] - from.dim[d];
     }

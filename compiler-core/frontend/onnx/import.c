@@ -415,7 +415,7 @@ static kiln_status read_type(const kiln_importer *im, const Onnx__ValueInfoProto
                              kiln_dtype *out_dtype, uint32_t *out_bits, kiln_shape *out_shape) {
     const Onnx__TypeProto *type = info->type;
     if (!type || type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
-        return KILN_ERROR(UNIMPLEMENTED, "it is no tensor");
+        return KILN_ERROR(UNIMPLEMENTED, "it is not a tensor");
     if (!kiln_onnx_type_find(type->tensor_type->elem_type, out_dtype, out_bits))
         return KILN_ERROR(UNIMPLEMENTED, "elements of ONNX type %d", type->tensor_type->elem_type);
     const Onnx__TensorShapeProto *shape = type->tensor_type->shape;
@@ -503,7 +503,7 @@ static kiln_status import_outputs(kiln_importer *im, const Onnx__GraphProto *gra
                               graph->output[i]->name ? graph->output[i]->name : "");
         if (value == KILN_IMPORT_POISON) continue;
         if (kiln_import_list_of(im, (kiln_value)value)) {
-            kiln_problems_add(&im->problems, "output \"%s\": it is no tensor",
+            kiln_problems_add(&im->problems, "output \"%s\": it is not a tensor",
                               graph->output[i]->name ? graph->output[i]->name : "");
             continue;
         }

@@ -177,7 +177,7 @@ kiln_status kiln_onnx_ports_read(const char *path, kiln_arena *arena, kiln_onnx_
     if (!st && !(cut(&rest, &head, sizeof head) &&
                  read_ports(&rest, head.input_count, arena, &ports.input, &ports.input_dtype) &&
                  read_ports(&rest, head.output_count, arena, &ports.output, &ports.output_dtype)))
-        st = KILN_ERROR(DATA_LOSS, "%s: what was read lists no ports", path);
+        st = KILN_ERROR(DATA_LOSS, "%s: no list of inputs and outputs was read", path);
     kiln_file_unmap(&f.bytes);
     kiln_file_unmap(&result);
     if (st) return st;

@@ -103,13 +103,13 @@ static kiln_status take(const kiln_mapping *bytes, kiln_str *out_graph, kiln_str
                         kiln_str *out_summary) {
     head begin;
     kiln_str rest = {bytes->data, bytes->size};
-    if (rest.size < sizeof begin) return KILN_ERROR(DATA_LOSS, "what was made is cut off");
+    if (rest.size < sizeof begin) return KILN_ERROR(DATA_LOSS, "the quantised model is truncated");
     memcpy(&begin, rest.data, sizeof begin);
     rest = kiln_str_slice(rest, sizeof begin, rest.size);
     const uint64_t size[] = {begin.graph_bytes, begin.model_bytes, begin.summary_bytes};
     kiln_str *const part[] = {out_graph, out_model, out_summary};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(size); i++) {
-        if (size[i] > rest.size) return KILN_ERROR(DATA_LOSS, "what was made is cut off");
+        if (size[i] > rest.size) return KILN_ERROR(DATA_LOSS, "the quantised model is truncated");
         *part[i] = kiln_str_slice(rest, 0, (size_t)size[i]);
         rest = kiln_str_slice(rest, (size_t)size[i], rest.size);
     }
@@ -341,7 +341,7 @@ kiln_status kiln_quantize_write(const char *path, const kiln_quantize_plan *plan
         code_plan(&m, arena, &named);
         st = m.st;
         if (!st && named.observed_count != plan->observed_count)
-            st = KILN_ERROR(DATA_LOSS, "what was made has other values");
+            st = KILN_ERROR(DATA_LOSS, "the quantised model lists other values");
         model.observed = named.observed;
     }
     if (st)

@@ -203,7 +203,7 @@ static kiln_status take_tensor(kiln_str bytes, kiln_arena *arena, kiln_named_ten
     kiln_status st = kiln_graph_decode(bytes, arena, &graph);
     if (st) return st;
     if (graph->output.count != 1 || !kiln_value_is_constant(graph, graph->output.data[0]))
-        return KILN_ERROR(DATA_LOSS, "what was read is no tensor");
+        return KILN_ERROR(DATA_LOSS, "the file holds no tensor");
     const kiln_tensor tensor = kiln_value_tensor(graph, graph->output.data[0]);
     const size_t size = kiln_tensor_bytes(&tensor);
     *out_tensor = (kiln_named_tensor){graph->name, tensor};

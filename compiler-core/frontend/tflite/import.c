@@ -334,7 +334,7 @@ static kiln_status give_output(kiln_tflite *t, int64_t number, kiln_value *out_v
         return KILN_ERROR(INVALID_ARGUMENT, "an output is tensor %lld of %u", (long long)number,
                           t->tensor_count);
     if (is_poison(t, &t->tensor[number]))
-        return KILN_ERROR(UNIMPLEMENTED, "what it gives is not supported");
+        return KILN_ERROR(UNIMPLEMENTED, "the value of an output is not supported");
     *out_value = kiln_tflite_stored(t, &t->tensor[number], KILN_TFLITE_LAST);
     kiln_status st = t->st;
     t->st = KILN_OK;
@@ -381,7 +381,7 @@ void kiln_tflite_body(kiln_tflite *t, int64_t number, const kiln_value *input, u
         st = KILN_ERROR(INVALID_ARGUMENT, "there is no subgraph %lld of %u", (long long)number,
                         t->graphs.count);
     else if (t->depth == DEPTH_MAX)
-        st = KILN_ERROR(UNIMPLEMENTED, "more than %d subgraphs inside of each other", DEPTH_MAX);
+        st = KILN_ERROR(UNIMPLEMENTED, "subgraphs nested more than %d deep", DEPTH_MAX);
     if (!st) {
         t->subgraph = (uint32_t)number;
         t->depth++;

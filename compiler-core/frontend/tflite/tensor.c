@@ -83,7 +83,7 @@ static kiln_status read_quantisation(kiln_tflite *t, const kiln_flat_table *tabl
     const kiln_flat_vector scale = kiln_tflite_items(&q, KILN_TFLITE_QUANTIZATION_SCALE, 4),
                            zero = kiln_tflite_items(&q, KILN_TFLITE_QUANTIZATION_ZERO_POINT, 8);
     if (kiln_tflite_int(&q, KILN_TFLITE_QUANTIZATION_DETAILS, 0))
-        out->refused = "a quantisation of its own kind";
+        out->refused = "a custom quantisation";
     if (out->refused || !scale.count || !is_integer(out->dtype)) return KILN_OK;
     const int64_t axis = kiln_tflite_int(&q, KILN_TFLITE_QUANTIZATION_AXIS, 0);
     if (zero.count > 1 && zero.count != scale.count)

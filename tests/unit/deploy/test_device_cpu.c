@@ -88,7 +88,7 @@ static void grids_scratch_and_other_payloads_are_refused(void **state) {
     refused(*state, &artefact, "launch 2 has a grid");
     launch[2].group[0] = 1;
     launch[0].scratch_bytes[KILN_MEMORY_SHARED] = 64;
-    refused(*state, &artefact, "launch 0 wants memory of space shared");
+    refused(*state, &artefact, "launch 0 needs memory of space shared");
     launch[0].scratch_bytes[KILN_MEMORY_SHARED] = 0;
     const kiln_manifest_payload payload[] = {
         artefact.manifest.payload[0], {KILN_PAYLOAD_PTX, artefact.manifest.payload[1].size_bytes}};

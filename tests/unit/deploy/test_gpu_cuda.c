@@ -124,7 +124,7 @@ static void what_is_missing_is_said(void **state) {
     kiln_device *device;
     fake->version = 10020;
     expect_error(kiln_device_count(KILN_DEVICE_CUDA, &count), FAILED_PRECONDITION,
-                 "too old: it speaks CUDA 10.2, Kiln wants 11.0");
+                 "too old: it supports CUDA 10.2, Kiln needs 11.0");
     assert_int_equal(fake->inits, 0);
     fake->version = 12040;
     fake->device_count = 0;
@@ -276,7 +276,7 @@ static void code_that_the_driver_refuses_is_refused_with_its_log(void **state) {
                  INVALID_ARGUMENT, "line 3; fatal : Parsing error near 'nonsense'");
     fail_next("cuModuleLoadDataEx", 1, 222);
     expect_error(kiln_kernel_load(artefact(*state), device, &kernel), FAILED_PRECONDITION,
-                 "too old for this code: it speaks CUDA 12.4");
+                 "too old for this code: it supports CUDA 12.4");
     fake->function_threads = 32;
     expect_error(kiln_kernel_load(artefact(*state), device, &kernel), FAILED_PRECONDITION,
                  "a group of 64 threads; with these registers the device runs 32");

@@ -416,8 +416,8 @@ static void what_is_no_input_of_the_module_is_refused(void **state) {
         "its extent in dimension 0 is 1023; the module takes 1024",
         "its stride in dimension 0 is 2; the module takes dense, row-major ones",
         "its address is not aligned to 64 bytes",
-        "its address is none of the device's memory",
-        "its address is none of the device's memory",
+        "its address is not in the device's memory",
+        "its address is not in the device's memory",
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(bad); i++) bad[i] = right;
     bad[0].data = NULL;

@@ -256,7 +256,7 @@ static void artefacts_are_checked_without_a_driver(void **state) {
     expect_error(kiln_kernel_check(text_artefact_encode(&a, *state)), DATA_LOSS, "byte 54 is 1");
     a.kind = KILN_PAYLOAD_PTX;
     expect_error(kiln_kernel_check(text_artefact_encode(&a, *state)), DATA_LOSS,
-                 "a payload ptx is not what runs on opencl");
+                 "a payload ptx does not run on opencl");
 }
 
 static void a_machine_without_a_driver_says_what_to_install(void **state) {

@@ -382,7 +382,7 @@ static void foreign_payload_or_version_is_refused(void **state) {
     w->manifest.payload_kind = KILN_PAYLOAD_C;
     refused(w, "kernel_static.o", KILN_UNIMPLEMENTED, "no device for payloads of kind 6");
     w->manifest.payload_kind = KILN_PAYLOAD_PTX;
-    refused(w, "kernel_static.o", KILN_DATA_LOSS, "a payload ptx is not what runs on");
+    refused(w, "kernel_static.o", KILN_DATA_LOSS, "a payload ptx does not run on");
     w->manifest = good;
     w->manifest.abi_version = KILN_MANIFEST_ABI_LAUNCHES + 1;
     refused(w, "kernel_static.o", KILN_UNIMPLEMENTED, "kernel ABI 3");

@@ -126,7 +126,7 @@ static void times_that_are_none_are_refused(void **state) {
     times.step[1][3] = NAN;
     kiln_parcel_seal_times(&parcel, &times, outputs);
     expect_error(kiln_parcel_read_times(w->module, &parcel, outputs, &w->arena, &times), DATA_LOSS,
-                 "none");
+                 "invalid times");
 }
 
 #define ROW(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)

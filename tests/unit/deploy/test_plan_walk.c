@@ -264,7 +264,7 @@ static void loops_inside_of_each_other_are_bounded(void **state) {
             if (i != LOOP_SUM && i != LOOP_STATE) plan.buffer[i] = plan.buffer[LOOP_STATE];
         kiln_status st = kiln_module_plan_check(&plan);
         assert_int_equal(st != NULL, depth > KILN_MODULE_LOOP_DEPTH_MAX);
-        if (st) assert_non_null(strstr(kiln_status_text(st), "inside of each other"));
+        if (st) assert_non_null(strstr(kiln_status_text(st), "loops nested more than"));
         kiln_status_free(st);
     }
 }
@@ -338,8 +338,8 @@ static void rules_of_devices_are_named(void **state) {
         {kernel_elsewhere, "does not suit argument x"},
         {copied_by_the_processor, "buffers 0 and 13 cannot be copied"},
         {carried_between_devices, "cannot be copied"},
-        {no_event, "nobody waits for what step"},
-        {event_for_an_earlier_step, "nobody waits for what step 7 copies"},
+        {no_event, "no step waits for the copy of step"},
+        {event_for_an_earlier_step, "no step waits for the copy of step 7"},
         {event_for_itself, "an event for step 8 on device 1"},
         {event_of_the_processor, "on device 0"},
         {event_for_another_queue, "an event for step 4 on device 1"},

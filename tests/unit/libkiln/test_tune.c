@@ -131,7 +131,7 @@ static void a_program_that_dies_is_an_error_with_what_it_logged(void **state) {
          "a long line\n  its last words", KILN_INTERNAL},
         {"exit 3", "ended with 3: it left no message", KILN_INTERNAL},
         {"echo out of memory >&2; exit 16", "out of memory", KILN_RESOURCE_EXHAUSTED},
-        {"printf '\\377\\377\\377\\377' >&0; sleep 1000", "what the program kiln says",
+        {"printf '\\377\\377\\377\\377' >&0; sleep 1000", "reading the answers of the program kiln",
          KILN_DATA_LOSS},
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(way); i++) {

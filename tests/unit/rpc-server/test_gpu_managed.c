@@ -132,7 +132,7 @@ static void a_board_tells_what_the_library_says(void **state) {
     (void)setenv("KILN_NVML_LIBRARY", "/nowhere/libnvidia-ml.so.1", 1);
     open_board(b);
     up = describe(b);
-    assert_true(kiln_str_starts(fact(&up, "state"), "nothing tells its state: "));
+    assert_true(kiln_str_starts(fact(&up, "state"), "its state is not known: "));
     close_board(b);
 }
 

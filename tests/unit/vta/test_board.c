@@ -92,13 +92,13 @@ static void a_board_that_is_broken_is_told_how(void **state) {
         const char *words;
     } row[] = {
         {VTA_FAKE_DEAD, KILN_UNAVAILABLE, "do not answer"},
-        {VTA_FAKE_KEEPS_NOTHING, KILN_UNAVAILABLE, "do not keep what is written"},
+        {VTA_FAKE_KEEPS_NOTHING, KILN_UNAVAILABLE, "do not keep written values"},
         {VTA_FAKE_IS_BUSY, KILN_FAILED_PRECONDITION, "runs another program"},
         {VTA_FAKE_DOES_NOT_START, KILN_UNAVAILABLE, "did not start"},
-        {VTA_FAKE_STANDS, KILN_UNAVAILABLE, "clock stands"},
+        {VTA_FAKE_STANDS, KILN_UNAVAILABLE, "clock stopped"},
         {VTA_FAKE_HANGS, KILN_DEADLINE_EXCEEDED,
-         "did not finish in 3 ms; compute has ended 3 of 4, instruction 2 last, and stands at 4: "
-         "finish pop_next; store has ended 0 of 1, and stands at 3: store pop_prev push_prev"},
+         "did not finish in 3 ms; compute has ended 3 of 4, instruction 2 last, and is at 4: "
+         "finish pop_next; store has ended 0 of 1, and is at 3: store pop_prev push_prev"},
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
         world *w = new_world(*state);

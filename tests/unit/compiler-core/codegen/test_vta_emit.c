@@ -206,7 +206,8 @@ static void what_the_machine_cannot_do_is_named(void **state) {
          "the number 40000 has more than 16 bits"},
         {VTA_SMALL "v1", HEAD ZEROS STORE("i8(s[c, v, 0, l]/3i32)"), "the ALU has no operation"},
         {VTA_SMALL "v1", HEAD ZEROS STORE("i8(shr(s[c, v, 0, l], 40i32))"), "by a number up to 31"},
-        {VTA_SMALL "v1", HEAD ZEROS STORE("res[c, v, 0, l]"), "outputs are no bytes of sums"},
+        {VTA_SMALL "v1", HEAD ZEROS STORE("res[c, v, 0, l]"),
+         "outputs are not sums converted to bytes"},
         {VTA_SMALL "v1",
          HEAD ZEROS RESULTS "rs[c, v, 0, l] = s[c, v, 0, l] + 1i32\n" STORE("i8(rs[c, v, 0, l])"),
          "made of another one"},
@@ -216,7 +217,7 @@ static void what_the_machine_cannot_do_is_named(void **state) {
         {VTA_SMALL "v1",
          HEAD ZEROS RESULTS "q[c, v, 0, l] = i8(s[c, v, 0, l] + 1i32)\n" STORE("q[c, v, 0, l]")
              RESULTS "s[c, v, 0, l] = s[c, v, 0, l] + 2i32\n" STORE("i8(s[c, v, 0, l])"),
-         "outputs were made of in its place"},
+         "after outputs overwrote it"},
         {VTA_SMALL "v1",
          HEAD ZEROS "  for c in 2:\n    for v in 6:\n      for l in 3:\n"
                     "        y[c, v, 0, l] = i8(s[c, v, 0, l])\n",

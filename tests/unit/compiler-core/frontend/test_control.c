@@ -223,7 +223,7 @@ static model_parts growing_loop(kiln_arena *arena, const char *condition, int64_
 static void results_of_unknown_number_have_a_bound(void **state) {
     const kiln_import_options six = {.loop_max = 6}, three = {.loop_max = 3};
     model_parts parts = growing_loop(*state, "same", 0);
-    expect_import_refused(*state, &parts, KILN_UNIMPLEMENTED, "give a number with --loop-max");
+    expect_import_refused(*state, &parts, KILN_UNIMPLEMENTED, "give one with --loop-max");
     kiln_graph *graph = import_with(*state, &parts, &six);
     const char *result = "f32[2]: 7 8; f32[6,2]: 1 2 2 3 4 5 7 8 0 0 0 0";
     assert_string_equal(result_of(*state, graph), result);
@@ -241,7 +241,7 @@ static void the_model_may_have_the_bound_itself(void **state) {
     assert_string_equal(result_of(*state, import_of(*state, &parts)),
                         kiln_arena_printf(*state, "f32[2]: 29 30; f32[10,2]: 1 2 %s", rows));
     parts = growing_loop(*state, "less", INT64_MAX);
-    expect_import_refused(*state, &parts, KILN_UNIMPLEMENTED, "give a number with --loop-max");
+    expect_import_refused(*state, &parts, KILN_UNIMPLEMENTED, "give one with --loop-max");
     const kiln_import_options eight = {.loop_max = 8}, seven = {.loop_max = 7};
     assert_string_equal(result_of(*state, import_with(*state, &parts, &eight)),
                         kiln_arena_printf(*state, "f32[2]: 29 30; f32[8,2]: 1 2 %.35s", rows));

@@ -85,7 +85,8 @@ static void unpooling_puts_elements_back(void **state) {
     y = result(*state, &parts, &x);
     expect_tensor(&y, SHAPE(1, 1, 5), FLOATS(0, 8, 9, 0, 0));
     parts.initializer[1] = i64s_of(*state, "n", smaller, 3);
-    expect_import_refused(*state, &parts, KILN_INVALID_ARGUMENT, "smaller than what was pooled");
+    expect_import_refused(*state, &parts, KILN_INVALID_ARGUMENT,
+                          "smaller than the pooled dimension");
 }
 
 /* A filter of 1 x 2 over 2 x 3 elements: (10, 1). */

@@ -41,7 +41,7 @@ static void items_are_inserted_erased_and_found(void **state) {
     parts.node[6] = node_of(*state, "SequenceAt", "s5 far", "y");
     expect_import_refused(*state, &parts, KILN_INVALID_ARGUMENT, "no place in a sequence of 2");
     parts.node[6] = node_of(*state, "Identity", "s5", "y");
-    expect_import_refused(*state, &parts, KILN_UNIMPLEMENTED, "output \"y\": it is no tensor");
+    expect_import_refused(*state, &parts, KILN_UNIMPLEMENTED, "output \"y\": it is not a tensor");
     parts.node[6] = node_of(*state, "Neg", "s5", "y");
     expect_import_refused(*state, &parts, KILN_UNIMPLEMENTED, "it reads a sequence");
 }

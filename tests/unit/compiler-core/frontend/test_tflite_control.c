@@ -193,7 +193,7 @@ static void subgraphs_must_be_there_and_end(void **state) {
                           "operator 0 (CALL): there is no subgraph 7 of 2");
     m = call_of(*state, 1, CALL);
     expect_tflite_refused(*state, tflite_bytes(&m, "0", "1"), KILN_UNIMPLEMENTED,
-                          "more than 16 subgraphs inside of each other");
+                          "subgraphs nested more than 16 deep");
 }
 
 /* Each calls the next one ten times: a thousand bytes for ten billion calls. */

@@ -91,13 +91,13 @@ static void grid_loops_stand_outermost_and_fill_each_other(void **state) {
                        "  bind(block.y) c in 3:\n"
                        "    y[0] = 1.0\n");
     expect_bad(state, "  for k in 2:\n    bind(block.x) a in 2:\n      y[a] = 1.0\n",
-               "more than grid loops around it");
+               "is not directly inside grid loops");
     expect_bad(state, "  bind(thread.x) k in 2:\n    bind(block.x) a in 2:\n      y[a] = 1.0\n",
-               "more than grid loops around it");
+               "is not directly inside grid loops");
     expect_bad(state,
                "  bind(block.x) a in 2:\n    y[a] = 1.0\n    bind(block.y) b in 2:\n"
                "      y[b] = 1.0\n",
-               "loop b does not stand directly in a");
+               "loop b is not directly inside a");
     expect_bad(state, "  bind(block.x) a in 2:\n    bind(block.x) b in 2:\n      y[b] = 1.0\n",
                "another loop over block.x");
     expect_bad(state, "  bind(block.y) a in 65536:\n    y[0] = 1.0\n",
@@ -114,11 +114,11 @@ static void thread_loops_of_a_nest_stand_in_one_another(void **state) {
     expect_bad(state,
                "  bind(thread.y) a in 2:\n    for k in 2:\n      bind(thread.x) b in 2:\n"
                "        y[a*2 + b] = 1.0\n",
-               "loop b does not stand directly in a");
+               "loop b is not directly inside a");
     expect_bad(state,
                "  bind(thread.y) a in 2:\n    y[a] = 1.0\n    bind(thread.x) b in 2:\n"
                "      y[a*2 + b] = 1.0\n",
-               "loop b does not stand directly in a");
+               "loop b is not directly inside a");
     expect_bad(state, "  bind(thread.y) a in 64:\n    bind(thread.x) b in 32:\n      y[0] = 1.0\n",
                "has 2048 threads");
     expect_bad(state, "  parallel a in 2:\n    bind(thread.x) b in 2:\n      y[b] = 1.0\n",

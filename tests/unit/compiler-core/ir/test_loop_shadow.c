@@ -136,7 +136,7 @@ static void a_barrier_that_some_threads_miss_is_found(void **state) {
     const kiln_program *test = *state;
     expect_output(state, kiln_arena_printf(test->arena, text, "1"), (const double[]){1, 2, 3, 4});
     expect_finding(state, kiln_arena_printf(test->arena, text, "t"),
-                   "thread 2 and thread 0 of the nest of t answer differently");
+                   "differs between thread 2 and thread 0 of the nest of t");
 }
 
 static void nests_one_after_another_need_no_barrier(void **state) {
@@ -170,13 +170,13 @@ static void lanes_exchange_what_they_have(void **state) {
 
 static void an_exchange_needs_all_lanes_of_its_warp(void **state) {
     expect_finding(state, LANES("64", "t < 40", "4"),
-                   "an exchange stands under a condition that thread 40 and thread 32");
+                   "an exchange is under a condition that differs between thread 40 and thread 32");
     expect_finding(state, LANES("12", "t < 12", "4"), "lane 8 exchanges with lane 12 of 12");
     expect_finding(state,
                    "program p\ninput x: f32[1]\noutput y: f32[1]\n"
                    "temp a: f32[1] scope(register)\nloops:\n  a[0] = x[0]\n"
                    "  y[0] = a[0] @exchange(\"1\")\n",
-                   "an exchange stands outside of thread loops");
+                   "an exchange is outside of thread loops");
 }
 
 /* ---- copies ---- */

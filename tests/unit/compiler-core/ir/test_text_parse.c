@@ -47,7 +47,7 @@ static void wrong_text_is_refused_where_it_stands(void **state) {
         {HEAD "block b(i:4): y[i] = f32(3q7)\n", "'q7' is no dtype"},
         {HEAD "block b(i:4): y[i] = -x[i]\n", "negation is neg(x)"},
         {HEAD "block b(i:4, i:4): y[i] = x[i]\n", "two iterators are named 'i'"},
-        {HEAD "block b(i:4) of c: y[i] = x[i]\n", "no block named 'c' stands above"},
+        {HEAD "block b(i:4) of c: y[i] = x[i]\n", "no block named 'c' comes before"},
         {HEAD "block b(i:4): y[i] = x[i] init 0.0\n", "the line should end here"},
         {HEAD "block b(i:4): x[i] = x[i]\n", "x may not be written"},
         {HEAD "block b(i:4): y[i] = x[i + 1]\n", "index 0 of x is in [1, 4], the dimension is 4"},

@@ -29,7 +29,7 @@ static void a_range_that_its_buffer_cannot_have_is_found(void **state) {
     expect_error(kiln_program_verify(p), INTERNAL, "f32 cannot have this range");
     p = good(state);
     p->buffer.data[2].range = (kiln_range){0, 3, 1};
-    expect_error(kiln_program_verify(p), INTERNAL, "what is no input or constant has a range");
+    expect_error(kiln_program_verify(p), INTERNAL, "only inputs and constants have a range");
 }
 
 static void a_child_that_knows_another_parent_is_found(void **state) {

@@ -308,7 +308,7 @@ static void what_is_made_of_what_is_fetched_comes_in_its_turn(void **state) {
 
 static void pipelines_that_cannot_be_are_refused(void **state) {
     expect_refused(state, MATMUL, TILED "pipeline(mm.k.0, 3)\n",
-                   "loop mm.k.0 has 3 stages; more than 2 need copies that the target makes");
+                   "loop mm.k.0 has 3 stages; more than 2 need asynchronous copies");
     kiln_program *te = parse_in(*state, ROWS_OF("x[k, i]*2.0"));
     kiln_target target = target_of(*state, "cuda:sm_80");
     expect_error(grid_equals_on(te, replay_text(te, ROWS_AHEAD(3)), &target, 1, NULL),
@@ -317,7 +317,7 @@ static void pipelines_that_cannot_be_are_refused(void **state) {
     target = target_of(*state, "opencl");
     te = parse_in(*state, ROWS_OF("x[k, i]"));
     expect_error(grid_equals_on(te, replay_text(te, ROWS_AHEAD(3)), &target, 1, NULL),
-                 ILLEGAL_SCHEDULE, "more than 2 need copies that the target makes by itself");
+                 ILLEGAL_SCHEDULE, "more than 2 need asynchronous copies, which the target lacks");
     expect_refused(state, MATMUL,
                    "cache_read(mm, x, \"global\")\nbind(mm.m, \"thread.x\")\n"
                    "compute_at(x.read, mm.n)\npipeline(mm.n, 2)\n",

@@ -83,7 +83,7 @@ static void programs_without_rows_are_for_other_rules(void **state) {
     s = kiln_sched_begin(matmul_program(*state, 4, 8, 4), &avx2, *state);
     result = kiln_sketch_rows(&s, 0);
     assert_int_equal(result.end, KILN_SKETCH_NEVER);
-    expect_contains(result.reason, "comes last is a reduction");
+    expect_contains(result.reason, "the last block is a reduction");
 }
 
 int main(void) {

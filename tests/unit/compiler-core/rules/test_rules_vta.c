@@ -314,16 +314,17 @@ static void whatever_else_there_is_no_schedule_for_has_a_reason(void **state) {
          "not kept within bytes"},
         {{1, 8, 8, 6, 3, 1, 1, "i8(min(max(s[n, o, h, v]*3i32, 0i32), 127i32))", 0},
          TINY,
-         "the ALU has no operation"},
+         "the ALU lacks an operation"},
         {{1, 8, 8, 6, 3, 1, 1, "i8(min(max(s[n, o, h, v] + 99999i32, 0i32), 127i32))", 0},
          TINY,
-         "the ALU has no operation"},
+         "the ALU lacks an operation"},
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++)
         expect_reason(*state, vta_layer_conv(*state, &row[i].conv), row[i].device, row[i].reason);
-    expect_reason(*state, groups_of(*state, 4, 2, 4, 5), TINY, "does not lie in tiles");
+    expect_reason(*state, groups_of(*state, 4, 2, 4, 5), TINY, "does not divide into tiles");
     expect_reason(*state, groups_of(*state, 8, 1, 1, 5), TINY, "(depthwise)");
-    expect_reason(*state, bytes_program(*state, 8, 8, 8), TINY, "not made to bytes by one block");
+    expect_reason(*state, bytes_program(*state, 8, 8, 8), TINY,
+                  "no single block turns its sums into bytes");
     expect_reason(*state,
                   parsed(*state, "program d\ninput x: i8[8,16]\nconstant w: i8[16,8]\n"
                                  "temp s: i32[8,8]\noutput y: i8[8,8]\noutput z: i8[8,16]\n"
@@ -331,9 +332,9 @@ static void whatever_else_there_is_no_schedule_for_has_a_reason(void **state) {
                                  "j]) init 0i32\nblock out(i:8, j:8): y[i, j] = i8(min(max(s[i, "
                                  "j], -128i32), 127i32))\n"
                                  "block more(i:8, j:16): z[i, j] = max(x[i, j], 0i8)\n"),
-                  TINY, "it does more than a product");
+                  TINY, "it has more blocks than a product");
     expect_reason(*state, chain_program(*state, 8, 8), TINY, "there is no reduction");
-    expect_reason(*state, matmul_program(*state, 8, 8, 8), TINY, "not made to bytes");
+    expect_reason(*state, matmul_program(*state, 8, 8, 8), TINY, "no single block turns");
 }
 
 int main(void) {

@@ -59,7 +59,7 @@ static void what_no_program_allows_is_refused(void **state) {
                    "merge needs two or more iterators");
     expect_illegal(matmul_program(arena, 6, 10, 8),
                    "split(matmul.m, -1, 2)\nmerge(matmul, \"m,n\")\n",
-                   "m has no loop of its own any more");
+                   "m no longer has a separate loop");
     expect_illegal(matmul_program(arena, 6, 10, 8),
                    "decompose_reduction(matmul, matmul.k)\nmerge(matmul, \"m,n\")\n",
                    "the reduction of matmul has been decomposed");

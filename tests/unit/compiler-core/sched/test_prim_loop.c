@@ -83,7 +83,7 @@ static void divide_refuses_what_has_no_two_parts(void **state) {
     expect_illegal(chain_program(arena, 6, 10),
                    "split(c.i, -1, 2)\n"
                    "divide(c, \"i\", 2)\n",
-                   "i has no loop of its own any more");
+                   "i no longer has a separate loop");
 }
 
 static void fuse_after_split_goes_back(void **state) {
@@ -347,7 +347,7 @@ static void vthread_marks_loops_and_refuses_races(void **state) {
         {"vthread(matmul.m)\nvthread(matmul.m)\n", "loop matmul.m is already a virtual thread"},
         {"bind(matmul.m, \"thread.y\")\nvthread(matmul.n)\nbind(matmul.k, \"thread.x\")\n",
          "iterations of matmul.k add to the same elements of y"},
-        {"vthread(matmul.m)\nbind(matmul.n, \"block.x\")\n", "has more than grid loops around it"},
+        {"vthread(matmul.m)\nbind(matmul.n, \"block.x\")\n", "is not directly inside grid loops"},
         {"split(matmul.n, 1, 17)\nvthread(matmul.n.1)\n",
          "matmul.n.1 has 17 iterations; a thread has at most 16 virtual threads"},
     };
@@ -371,15 +371,15 @@ static void bind_refuses_races_and_places_that_cannot_be(void **state) {
     } row[] = {
         {"bind(matmul.k, \"thread.x\")\n", "iterations of matmul.k add to the same elements of y"},
         {"bind(matmul.n, \"warp\")\n", "\"warp\" is no axis"},
-        {"bind(matmul.n, \"block.x\")\n", "has more than grid loops around it"},
+        {"bind(matmul.n, \"block.x\")\n", "is not directly inside grid loops"},
         {"bind(matmul.m, \"block.x\")\nbind(matmul.n, \"block.x\")\n", "another loop over block.x"},
         {"bind(matmul.m, \"thread.x\")\nsplit(matmul.m, 2, 3)\n", "already bound to an axis"},
         {"bind(matmul.m, \"thread.y\")\nsplit(matmul.n, 2, 5)\nbind(matmul.n.1, \"thread.x\")\n",
-         "loop matmul.n.1 does not stand directly in matmul.m"},
+         "loop matmul.n.1 is not directly inside matmul.m"},
         {"bind(matmul.m, \"thread.z\")\nparallel(matmul.n)\n",
          "parallel loop matmul.n is inside a bound loop"},
         {"bind(matmul.m, \"block.y\")\nreorder(matmul.n, matmul.m)\n",
-         "has more than grid loops around it"},
+         "is not directly inside grid loops"},
         {"split(matmul.n, 2, 1000)\nbind(matmul.n.1, \"thread.z\")\n", "thread.z starts at 0"},
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++)
@@ -389,12 +389,12 @@ static void bind_refuses_races_and_places_that_cannot_be(void **state) {
                    "bind(c.i, \"block.y\")\n"
                    "bind(c.j, \"block.x\")\n"
                    "compute_at(a, c.i)\n",
-                   "loop c.j does not stand directly in c.i");
+                   "loop c.j is not directly inside c.i");
     expect_illegal(chain_program(arena, 6, 10),
                    "bind(c.i, \"thread.y\")\n"
                    "bind(c.j, \"thread.x\")\n"
                    "compute_at(a, c.i)\n",
-                   "loop c.j does not stand directly in c.i");
+                   "loop c.j is not directly inside c.i");
 }
 
 /* Names of loops that were made and taken back are free again. */

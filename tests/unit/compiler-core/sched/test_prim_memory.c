@@ -127,8 +127,8 @@ static void pipeline_marks_loops_that_fetch(void **state) {
         {"compute_at(a, c.i)\nparallel(c.i)\npipeline(c.i, 2)\n",
          "the iterations of c.i do not follow one another"},
         {"compute_at(a, c.i)\npipeline(c.i, 2)\npipeline(c.i, 2)\n", "c.i is a pipeline already"},
-        {"annotate(c.i, \"pipeline=2\")\n", "stages of c.i are given by pipeline"},
-        {"annotate(c.i, \"producer=load\")\n", "stages of c.i are given by pipeline"},
+        {"annotate(c.i, \"pipeline=2\")\n", "stages of c.i are set by pipeline"},
+        {"annotate(c.i, \"producer=load\")\n", "stages of c.i are set by pipeline"},
         {"producer(c.i, 1)\n", "c.i is no pipeline"},
         {"compute_at(a, c.i)\npipeline(c.i, 2)\nproducer(c.i, 2)\n", "2 is neither 0 nor 1"},
         {"compute_at(a, c.i)\npipeline(c.i, 2)\nproducer(c.i, 1)\nproducer(c.i, 1)\n",
@@ -243,7 +243,7 @@ static void pad_refuses_outputs_sums_and_split_loops(void **state) {
     expect_illegal(chain_program(arena, 6, 10),
                    "split(a.j, -1, 2)\n"
                    "pad(a, \"j\", 4)\n",
-                   "j has no loop of its own any more");
+                   "j no longer has a separate loop");
     expect_illegal(chain_program(arena, 6, 10), "pad(a, \"j\", 0)\n",
                    "0 is not a multiple to pad to");
     expect_illegal(chain_program(arena, 6, 10),

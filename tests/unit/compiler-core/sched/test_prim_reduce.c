@@ -39,7 +39,7 @@ static void rfactor_refuses_what_is_no_whole_reduction(void **state) {
     expect_illegal(matmul_program(arena, 6, 10, 8),
                    "split(matmul.m, -1, 2)\n"
                    "rfactor(matmul, \"k\", 4)\n",
-                   "m has no loop of its own any more");
+                   "m no longer has a separate loop");
     expect_illegal(matmul_program(arena, 6, 10, 8),
                    "decompose_reduction(matmul, matmul.k)\n"
                    "rfactor(matmul, \"k\", 4)\n",

@@ -92,7 +92,7 @@ static kiln_status judge(kiln_db_import *import, kiln_db_record *record,
     if (!st) st = kiln_db_verdict_of(import->db, record, out_verdict);
     if (st) return st;
     bool counts = kiln_db_trust_counts(trust) && (kiln_sign_supported() || !is_signed);
-    bool of_project = is_signed && is_of_project(import, record->signer, trust);
+    bool of_project = is_of_project(import, record->signer, trust);
     record->origin = kiln_str_from(
         kiln_db_origin_name(is_signed ? KILN_DB_ORIGIN_IMPORTED : KILN_DB_ORIGIN_FOREIGN_LOG));
     if (of_project) record->origin = kiln_strbuf_view(&import->origin);

@@ -143,4 +143,5 @@ void kiln_tracker_queue_check(const kiln_tracker *t) {
         listed += t->projects.all.data[i]->queue.jobs.count;
     }
     KILN_CHECK(count == t->queue.count && count == of_projects && waiting == listed);
+    KILN_CHECK(kiln_map_count(&t->queue.of_key) == count);
 }

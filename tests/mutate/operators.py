@@ -24,7 +24,7 @@ OPAQUE_MACROS = {"KILN_CHECK", "KILN_ERROR", "KILN_STR_ARG", "KILN_ARRAY_COUNT",
 # Memory that is not given back is found by the address sanitizer (./dev asan), secrets left in memory by tests/unit/proto, and what people
 # read is no decision.
 NOT_DECIDING = re.compile(r"\w*_(deinit|destroy|free)|void \w*_check")  # the last: invariants
-PLAIN_CALLS = re.compile(r"kiln_log\w*|kiln_trace\w*|\w*_deinit|\w*_destroy|\w*free|kiln_thread_\w+|kiln_tracker_log|kiln_vec_reserve|explicit_bzero|abort|kiln_status_note")
+PLAIN_CALLS = re.compile(r"kiln_log\w*|kiln_trace\w*|\w*_deinit|\w*_destroy|\w*free|free_\w+|kiln_thread_\w+|kiln_tracker_log|kiln_vec_reserve|explicit_bzero|abort|kiln_status_note")
 TEXT_CALLS = re.compile(r"kiln_tracker_log|kiln_log\w*|kiln_status_note|kiln_strbuf_\w+|snprintf|fprintf|printf")
 BOUNDARY = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
 OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}

@@ -480,8 +480,22 @@ static void one_job_cannot_fill_the_queue(void **state) {
     assert_int_equal(kiln_tracker_counts_of(f->t).requests, KILN_TRACKER_REQUESTS_OF_JOB_MAX);
 }
 
+static void a_lease_without_trials_or_time_is_refused(void **state) {
+    fleet *f = *state;
+    fleet_running_job(f);
+    kiln_message ask = fleet_request("j", 1);
+    ask.lease_req.trials = 0;
+    fleet_say(f, 20, &ask);
+    assert_int_equal(fleet_take(f, 20, KILN_MSG_ERROR)->error.code, KILN_INVALID_ARGUMENT);
+    ask = fleet_request("j", 2);
+    ask.lease_req.ttl_ms = 0;
+    fleet_say(f, 20, &ask);
+    assert_int_equal(fleet_take(f, 20, KILN_MSG_ERROR)->error.code, KILN_INVALID_ARGUMENT);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        test_with_fleet(a_lease_without_trials_or_time_is_refused),
         test_with_fleet(one_slot_has_one_lease_and_the_next_request_waits),
         test_with_fleet(two_slots_are_leased_apart),
         test_with_fleet(a_repeated_request_gets_the_same_grant),

@@ -249,6 +249,19 @@ static void a_signer_is_trusted_by_the_half_that_was_named(void **state) {
     expect_str(show(f, ANN, "p")->signers.item[0].signer, HALF);
 }
 
+static void a_signer_that_was_named_by_its_node_is_so_after_a_restart(void **state) {
+    fleet *f = *state;
+    key_list list = {.key = {.node = "tuner/bench"}};
+    assert_true(kiln_sign_public_parse(KILN_STR(HALF), &list.key.half));
+    kiln_tracker_know_keys(f->t, find_key, &list);
+    make_projects(f);
+    assert_int_equal(trust(f, ANN, "p", "tuner/bench", true), KILN_OK);
+    fleet_restart(f);
+    kiln_tracker_know_keys(f->t, find_key, &list);
+    connect_people(f);
+    expect_str(show(f, ANN, "p")->signers.item[0].node, "tuner/bench");
+}
+
 static void there_are_bounds(void **state) {
     fleet *f = *state;
     char half[] = HALF;
@@ -282,6 +295,7 @@ int main(void) {
         test_with_fleet(it_outlives_the_tracker_and_goes_with_its_project),
         test_with_fleet(a_node_counts_while_its_key_is_in_force),
         test_with_fleet(a_signer_is_trusted_by_the_half_that_was_named),
+        test_with_fleet(a_signer_that_was_named_by_its_node_is_so_after_a_restart),
         test_with_fleet(there_are_bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

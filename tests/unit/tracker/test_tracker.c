@@ -235,6 +235,7 @@ static void a_kicked_board_loses_its_leases_and_may_come_back(void **state) {
     kiln_message ask = fleet_request("j", 1);
     fleet_say(f, 20, &ask);
     assert_non_null(fleet_take(f, 20, KILN_MSG_LEASE_GRANT));
+    say_kick(f, 33, "nobody", KILN_MSG_ERROR);
     const kiln_message *kicked = say_kick(f, 33, "board", KILN_MSG_KICKED);
     assert_int_equal(kicked->kicked.role, KILN_PEER_BOARD);
     expect_str(kicked->kicked.node, "board");

@@ -125,6 +125,21 @@ static void without_builders_and_boards_that_build_people_are_told_once(void **s
     assert_true(kiln_tuner_next_ns(s->t) > s->now_ns);
 }
 
+static void missing_builders_are_told_when_the_tracker_is_back(void **state) {
+    shop *s = *state;
+    shop_hire(s, 0);
+    shop_begin(s, 1, 1);
+    shop_close(s);
+    for (uint32_t i = 0; i < 10; i++) shop_tick(s, 2 * SHOP_S);
+    shop_skip(s);
+    shop_open(s);
+    shop_tick(s, SHOP_MS);
+    uint32_t told = 0;
+    for (const kiln_message *event; (event = shop_take_sent(s, KILN_MSG_JOB_EVENT));)
+        told += event->job_event.text.size > 0;
+    assert_int_equal(told, 1);
+}
+
 static void nobody_is_told_of_missing_builders_while_a_board_builds(void **state) {
     shop *s = *state;
     begin(s, 0, SHOP_CODEGEN, 16);
@@ -260,6 +275,7 @@ int main(void) {
         test_with_shop(without_builders_boards_build_all),
         test_with_shop(without_builders_a_board_that_does_not_build_ends_the_job),
         test_with_shop(without_builders_and_boards_that_build_people_are_told_once),
+        test_with_shop(missing_builders_are_told_when_the_tracker_is_back),
         test_with_shop(nobody_is_told_of_missing_builders_while_a_board_builds),
         test_with_shop(a_recipe_whose_lease_is_lost_is_built_by_who_has_time),
         test_with_shop(building_does_nothing_to_a_board),

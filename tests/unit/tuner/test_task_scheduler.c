@@ -72,8 +72,22 @@ static void what_lags_behind_its_like_is_tried(void **state) {
     fast.flops = 1e8;
     slow.flops = 1e6;
     assert_int_equal(choose(&fast, &slow), 1);
+    kiln_tuner_stats unknown = stats_of(1, 0, 0); /* which says nothing of its like */
+    unknown.flops = 1e9;
+    unknown.waits = true;
+    assert_int_equal(kiln_tuner_choose((const kiln_tuner_stats *[]){&fast, &slow, &unknown}, 3), 1);
     slow.op = KILN_STR("softmax");
     assert_int_equal(choose(&fast, &slow), 0);
+}
+
+static void what_is_far_from_its_floor_is_not_at_the_peak(void **state) {
+    (void)state;
+    kiln_tuner_stats s = stats_of(1, 100, 5);
+    assert_false(kiln_tuner_is_at_peak(&s)); /* no floor is known */
+    s.floor_ns = 80;
+    assert_false(kiln_tuner_is_at_peak(&s));
+    s.floor_ns = 95;
+    assert_true(kiln_tuner_is_at_peak(&s));
 }
 
 static void a_trial_that_takes_long_must_promise_more(void **state) {
@@ -184,6 +198,7 @@ int main(void) {
         cmocka_unit_test(progress_asks_for_more),
         cmocka_unit_test(failures_are_no_progress),
         cmocka_unit_test(what_lags_behind_its_like_is_tried),
+        cmocka_unit_test(what_is_far_from_its_floor_is_not_at_the_peak),
         cmocka_unit_test(a_trial_that_takes_long_must_promise_more),
         cmocka_unit_test(what_is_near_the_peak_waits_for_what_is_not),
         cmocka_unit_test(what_is_a_small_part_of_an_inference_is_soon_not_worth_a_trial),

@@ -1,4 +1,5 @@
-/* Two decisions for the test of ./dev mutate: test_decided.c checks one and leaves out the other. */
+/* Two decisions for the test of ./dev mutate: test_decided.c checks one and leaves out the other.
+ */
 #ifndef KILN_TESTS_MUTATE_SELF_DECIDED_H
 #define KILN_TESTS_MUTATE_SELF_DECIDED_H
 

@@ -280,8 +280,7 @@ kiln_status kiln_cmd_batch(kiln_arena *process, int argc, char **argv) {
         {"tasks", KILN_OPT_TEXT, &b.drawing.tasks, "PART",
          "only tasks with this in their key or their operators"},
         {"search", KILN_OPT_TEXT, &search, "NAME", searchers_help},
-        {"seed", KILN_OPT_COUNT, &b.drawing.seed, "N",
-         "seed of draws and inputs (default 0)"},
+        {"seed", KILN_OPT_COUNT, &b.drawing.seed, "N", "seed of draws and inputs (default 0)"},
         {"dim", KILN_OPT_LIST, &dim, "NAME=N", kiln_dim_help},
         {"db", KILN_OPT_TEXT, &db_option, "PATH",
          "records database: measured candidates are not drawn again, and the search learns from "

@@ -1,7 +1,7 @@
 /* Inputs and results of a module that runs on another machine, as two runs of bytes. Both ends have
  * the module, which defines the places: `kiln run --on` writes the inputs, a board's contained
- * child (rpc-server/sandboxed_module.h) runs over both, and the workstation reads the results. Numbers are
- * little-endian, as all machines of kiln are.
+ * child (rpc-server/sandboxed_module.h) runs over both, and the workstation reads the results.
+ * Numbers are little-endian, as all machines of kiln are.
  *
  *     inputs:   per input its samples, one or all of them, from a multiple of 64 on
  *     outputs:  per output all samples likewise; then, for a bench, the number of runs (u64), the

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/fail.h"
 #include "db/canonical.h"
 #include "tests/unit/db/support.h"
 
@@ -453,6 +454,28 @@ static void a_signer_has_one_successor(void **state) {
     assert_int_equal(held(f, c.half[2]), KILN_DB_TRUST_UNKNOWN);
 }
 
+/* The error of the first record is not lost behind the next one, whose tombstone could be made. */
+static void a_verdict_ends_with_its_first_error(void **state) {
+    fixture *f = *state;
+    uint8_t seed[KILN_SIGN_SEED_BYTES];
+    kiln_signer *signer = NULL;
+    seed_of(0, seed);
+    expect_ok(kiln_signer_create(seed, &signer));
+    put(f, 1, half_a, KILN_DB_ORIGIN_IMPORTED, KILN_DB_HINT);
+    put(f, 2, half_a, KILN_DB_ORIGIN_IMPORTED, KILN_DB_HINT);
+    const kiln_db_verdict_request request = {.verdict = KILN_DB_QUARANTINE,
+                                             .id = kiln_str_from(half_a),
+                                             .signer = signer,
+                                             .now_wall_ns = 1};
+    uint32_t count = 7;
+    expect_ok(kiln_fail_arm("DB_PUT=error"));
+    expect_error(kiln_db_apply_verdict(f->db, &request, &count), RESOURCE_EXHAUSTED, "DB_PUT");
+    expect_ok(kiln_fail_arm(NULL));
+    assert_int_equal(count, 7);
+    assert_int_equal(standing_of(f, "r2"), KILN_DB_HINT);
+    kiln_signer_destroy(signer);
+}
+
 int main(int argc, char **argv) {
     choose_place(argc, argv);
     const struct CMUnitTest tests[] = {
@@ -472,6 +495,7 @@ int main(int argc, char **argv) {
         TEST(a_stranger_names_nobody),
         TEST(a_forged_succession_says_nothing),
         TEST(a_signer_has_one_successor),
+        TEST(a_verdict_ends_with_its_first_error),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     if (kiln_sign_supported()) failed += cmocka_run_group_tests(of_successors, NULL, NULL);

@@ -5,6 +5,6 @@
 
 /* "0.1.0 (1a2b3c4d5e6f)": the version and the git commit; "-dirty" follows a commit with changes.
  */
-extern const char kiln_build_version[];
+extern const char kiln_version_text[];
 
 #endif

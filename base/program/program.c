@@ -159,7 +159,7 @@ static kiln_status set_log_level(const parsing *p, const common *c) {
 /* ---- What is printed ---- */
 
 void kiln_executable_print_version(const kiln_executable *program) {
-    printf("%s %s", program->name, kiln_build_version);
+    printf("%s %s", program->name, kiln_version_text);
     if (program->protocol_max)
         printf(", protocol %u to %u", program->protocol_min, program->protocol_max);
     if (program->codegen) printf(", codegen %s", program->codegen);

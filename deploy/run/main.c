@@ -68,7 +68,7 @@ static kiln_status start(kiln_arena *process, int argc, char **argv) {
     kiln_status st = kiln_opt_parse(&table, argc, argv, process, &args);
     if (st) return st;
     if (o.version) {
-        printf("kiln-run %s\n", kiln_build_version);
+        printf("kiln-run %s\n", kiln_version_text);
         return KILN_OK;
     }
     if (!args.help && !args.count)

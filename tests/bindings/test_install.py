@@ -169,7 +169,7 @@ t.j.0 t.j.1 in 4 loops, a is x0, t is t, no is not there
 3 trace text 3:1: there is no such primitive
 operator agrees
 schedule agrees
-3 repeating operator 'product': 1 inputs are given by rows: only 0 stand behind the states
+3 repeating operator 'product': 1 inputs are given by rows: only 0 follow the states
 16 bytes: 2 5 2.5 5, at last 5
 """
 

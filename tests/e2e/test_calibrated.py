@@ -41,8 +41,8 @@ def test_doctor_shows_figures_beside_the_tables(world):
     assert content and len(content) < 4096
     for what in ("clock", "multiply-adds", "loads", "first cache", "multiply-add peak", "memory's bandwidth"):
         assert set(figures[what]) >= {"event", "what", "unit", "measured", "table"}, figures[what]
-    clock = figures["clock"]  # left out where a machine's clock changes too often to be measured
-    assert clock["table"] is None and (clock["measured"] > 5e7 if clock["measured"] else "scatter" in clock["why"]), clock
+    clock = figures["clock"]  # left out where the machine disturbs the measurement
+    assert clock["table"] is None and (clock["measured"] > 5e7 if clock["measured"] else clock["why"].startswith("left out")), clock
     assert figures["multiply-adds"]["table"] > 0, figures["multiply-adds"]
     left_out = [line for line in figures.values() if line["measured"] is None and line["table"]]
     assert all("why" in line for line in left_out if line["unit"] != "bytes/s"), left_out

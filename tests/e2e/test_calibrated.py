@@ -10,15 +10,16 @@ LATENCY = 4  # the number of this figure in base/figures.def
 
 def measured(world):
     """The file that `kiln doctor --calibrate` leaves, and its figures."""
-    del world.env["KILN_CALIBRATION"]
+    world.env.pop("KILN_CALIBRATION", None)
     if world.env.get("KILN_NATIVE"):
         raise harness.Skip("a machine that is its own level")
     lines = world.json("doctor", "--calibrate")
     return (world.home / "calibration").read_bytes(), {line["what"]: line for line in lines if line["event"] == "figure"}
 
 
-def with_latency(content, value):
-    """The same with another latency of multiply-adds."""
+def with_latency(world, value):
+    """A calibration with this latency of multiply-adds. Measures again where a busy machine had to leave it out."""
+    content = harness.until(lambda: [c for c in [measured(world)[0]] if bytes([LATENCY, 0xCB]) in c], "a latency measured")[0]
     at = content.index(bytes([LATENCY, 0xCB]))
     return content[:at + 2] + struct.pack(">d", value) + content[at + 10:]
 
@@ -51,9 +52,8 @@ def test_doctor_shows_figures_beside_the_tables(world):
 
 
 def test_the_figures_of_the_first_board_count_until_a_new_calibration(world):
-    content, _ = measured(world)
-    plant(world, "one", with_latency(content, 33))
-    plant(world, "two", with_latency(content, 34))
+    plant(world, "one", with_latency(world, 33))
+    plant(world, "two", with_latency(world, 34))
     tracker, address = world.tracker()
     world.board(address, key="first", state="one")
     second = world.board(address, key="second", state="two")
@@ -64,13 +64,12 @@ def test_the_figures_of_the_first_board_count_until_a_new_calibration(world):
     world.board(address, key="second", state="two")
     assert latency(world, address, "second") == 33
     world.board(address, "--calibrate", "again", key="third", state="three")
-    assert latency(world, address, "second") not in (None, 33, 34)
+    assert latency(world, address, "second") not in (33, 34)
     assert (pathlib.Path(world.path("three")) / "calibration").exists()
 
 
 def test_a_job_is_compiled_by_the_fleets_figures(world):
-    content, _ = measured(world)
-    plant(world, "one", with_latency(content, 33))
+    plant(world, "one", with_latency(world, 33))
     _, address = world.tracker()
     world.board(address, state="one")
     world.tuner(address)
@@ -79,7 +78,7 @@ def test_a_job_is_compiled_by_the_fleets_figures(world):
 
 
 def test_a_private_fleet_measures_once(world):
-    del world.env["KILN_CALIBRATION"]
+    world.env.pop("KILN_CALIBRATION", None)
     if world.env.get("KILN_NATIVE"):
         raise harness.Skip("a machine that is its own level")
     kept = world.home / "calibration"

@@ -176,6 +176,7 @@ def write_config(world, text):
     folder = world.folder / "config/kiln"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config").write_text(text, encoding="utf-8")
+    (folder / "config").chmod(0o644)  # whatever the umask is: a file that everybody may write is refused
     world.env.update(XDG_CONFIG_HOME=str(world.folder / "config"), KILN_CONFIG="")
     return folder / "config"
 

@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
+import threading
 
 WALL_S = 60  # beside the processor's time, for what waits without end
 
@@ -88,8 +88,9 @@ class Build:
         argv += ["-w", "-g0", f"-ffile-prefix-map={folder}/=../"]
         return output if self.make(argv).returncode == 0 else None
 
-    def link_with(self, program, changed, output):
-        argv = list(program.command)
+    def link_with(self, program, file, changed, output):
+        """Links a program with the object `changed` in the place of that of `file`."""
+        argv = [word for word in program.command if word != self.compile[file][1]]
         at = argv.index("-o")
         # Before the archives, so that the linker takes nothing from them that it defines.
         argv[at + 1:at + 2] = [str(output), str(changed), *self.link_options]
@@ -101,26 +102,20 @@ class Build:
         """Runs a test: (how it failed or None, seconds of the processor)."""
         limits = f"ulimit -c 0 -v 8000000 -f 2000000 -t {int(limit_s)}; exec \"$@\""
         with tempfile.TemporaryDirectory(dir=self.scratch.name) as scratch, open(f"{scratch}/output", "w+b") as output:
-            began = time.monotonic()
             environment = {**os.environ, **program.environment, "TMPDIR": scratch, "CMOCKA_MESSAGE_OUTPUT": "TAP"}
             process = subprocess.Popen(["sh", "-c", limits, "sh", str(executable), *program.arguments], cwd=program.folder, stdout=output,
                                        stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, env=environment, start_new_session=True)
-            late = False
-            while True:
-                pid, status, usage = os.wait4(process.pid, os.WNOHANG)
-                if pid:
-                    break
-                late = time.monotonic() - began > WALL_S + 4 * limit_s
-                if late:
-                    os.killpg(process.pid, signal.SIGKILL)
-                time.sleep(0.002 if time.monotonic() - began < 1 else 0.05)
+            hung = threading.Timer(WALL_S + 4 * limit_s, os.killpg, (process.pid, signal.SIGKILL))
+            hung.start()
+            _, status, usage = os.wait4(process.pid, 0)
+            hung.cancel()
             process.returncode = os.waitstatus_to_exitcode(status)
             output.seek(0)
             text = output.read().decode(errors="replace")
         spent = usage.ru_utime + usage.ru_stime
         if process.returncode == 0:
             return None, spent
-        if late or process.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+        if process.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
             return "it does not end", spent
         failed = [line for line in text.splitlines() if line.startswith("not ok ") or "FAILED" in line]
         how = failed[0].removeprefix("not ok ").strip() if failed else f"exit {process.returncode}"

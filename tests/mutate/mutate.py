@@ -162,7 +162,7 @@ class Run:
             return "same", None
         for program in self.order(mutant.file):
             executable = folder / "program"
-            self.build.link_with(program, changed, executable)
+            self.build.link_with(program, mutant.file, changed, executable)
             how, _ = self.build.run(program, executable, max(5, 10 * program.cpu_s))
             if how:
                 with self.lock:

@@ -7,13 +7,13 @@ usage: mutants.py SOURCE_ROOT BUILD_ROOT [SEEDS [WORDS]]
 A checker that nobody has seen fail proves nothing. Faults that another rule makes good (a lost LEASE_LOST, which the
 next LEASE_RENEW repeats) are left to the unit tests. Each row is (name, file, text, replacement), white space as it comes; the file is
 compiled with the replacement and linked with the simulator's own objects and libraries."""
-import glob
-import os
+import pathlib
 import re
-import shlex
-import subprocess
 import sys
-import tempfile
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "mutate"))
+import building  # noqa: E402
 
 MUTANTS = [
     ("grant before it is on disk", "tracker/leases.c", "kiln_tracker_request_remove(t, request);\n    add_lease(t, lease);",
@@ -145,36 +145,26 @@ MUTANTS = [
 ]
 
 def main():
-    source, build = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+    build = building.Build(sys.argv[1], sys.argv[2])
     seeds = sys.argv[3] if len(sys.argv) > 3 else "200"
     mutants = [row for row in MUTANTS if len(sys.argv) < 5 or sys.argv[4] in row[0] + row[1]]
-    objects = sorted(glob.glob(f"{build}/tests/sim/kiln-sim.p/*.o"))
-    # The linker takes nothing out of an archive that the mutant defines already.
-    with open(f"{build}/build.ninja") as file:
-        libraries = shlex.split(re.search(r"^build tests/sim/kiln-sim: .*\n LINK_ARGS = (.*)$", file.read(), re.M).group(1))
-    compile_command = ["cc", "-std=gnu11", "-D_GNU_SOURCE", "-O1", "-w", f"-I{source}", "-c"]
-    survived = []
-    with tempfile.TemporaryDirectory() as folder:
-        for number, (name, path, text, replacement) in enumerate(mutants):
-            with open(f"{source}/{path}") as file:
-                content = file.read()
-            pattern = r"\s+".join(re.escape(word) for word in text.split())
-            count = len(re.findall(pattern, content))
-            if count != 1:
-                sys.exit(f"mutants: '{name}': its text is in {path} {count} times, not once")
-            mutant, program = f"{folder}/mutant.c", f"{folder}/mutant"
-            with open(mutant, "w") as file:
-                file.write(re.sub(pattern, lambda match: replacement, content))
-            subprocess.run(compile_command + [mutant, "-o", f"{folder}/mutant.o"], check=True)
-            rest = [o for o in objects if os.path.basename(o) != f"{os.path.basename(path)}.o" or not path.startswith("tests/sim/")]
-            subprocess.run(["cc", "-o", program, f"{folder}/mutant.o"] + rest + libraries, check=True, cwd=build)
-            run = subprocess.run([program, "--stop", seeds], capture_output=True, text=True)
-            failed = [line for line in run.stdout.splitlines() if "FAILED" in line]
-            caught = run.returncode != 0
-            if not caught:
-                survived.append(name)
-            how = failed[0].split(":")[0] if failed else f"exit {run.returncode}"
-            print(f"{'ok' if caught else 'not ok'} {number + 1} - {name}" + (f" # {how}" if caught else ""), flush=True)
+    simulator = building.Program("tests/sim/kiln-sim", "simulator", ["--stop", seeds], str(build.build), {})
+    build.link([simulator])
+    place = pathlib.Path(build.scratch.name)
+    survived = 0
+    for number, (name, file, text, replacement) in enumerate(mutants, 1):
+        content = (build.source / file).read_text()
+        pattern = r"\s+".join(re.escape(word) for word in text.split())
+        count = len(re.findall(pattern, content))
+        if count != 1:
+            sys.exit(f"mutants: '{name}': its text is in {file} {count} times, not once")
+        changed = build.object(file, re.sub(pattern, lambda match: replacement, content).encode(), place)
+        if not changed:
+            sys.exit(f"mutants: '{name}' does not compile")
+        build.link_with(simulator, file, changed, place / "mutant")
+        how, _ = build.run(simulator, place / "mutant", limit_s=60)
+        survived += how is None
+        print(f"ok {number} - {name} # {how.split(':')[0]}" if how else f"not ok {number} - {name}", flush=True)
     print(f"1..{len(mutants)}")
     sys.exit(1 if survived else 0)
 

@@ -13,12 +13,12 @@ KILN_MUST_USE kiln_status kiln_tracker_listeners_open(kiln_loop *loop,
                                                       const kiln_tracker_shell_options *options,
                                                       const kiln_listen_options *common,
                                                       kiln_tracker_listeners **out_listeners);
-/* Accepts nobody from now on, and removes the address file. NULL is fine. */
+/* Stops listening and removes the address file. NULL is fine. */
 void kiln_tracker_listeners_close(kiln_tracker_listeners *listeners);
 /* For listeners that were opened without a keyring. NULL is fine. */
 void kiln_tracker_listeners_set_keyring(kiln_tracker_listeners *listeners, kiln_keyring *keyring);
 
-/* By rename, so that a reader never finds half of it. NULL: none is written. */
+/* Writes the port by rename, so that a reader never finds half of it. NULL: nothing is written. */
 KILN_MUST_USE kiln_status kiln_tracker_write_port(const char *path, unsigned port);
 
 #endif

@@ -57,7 +57,7 @@ typedef struct kiln_tuner_jobs {
     uint64_t last_handle;
 } kiln_tuner_jobs;
 
-/* An empty one with a handle and an arena, at the end of the list; `free` takes it out. */
+/* Appends an empty job with a handle and an arena; `free` removes it. */
 kiln_tuner_job *kiln_tuner_job_add(kiln_tuner *t);
 void kiln_tuner_job_free(kiln_tuner_job *job);
 /* NULL: none has that handle, or that identity. */

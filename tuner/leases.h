@@ -23,10 +23,10 @@ typedef struct kiln_tuner_requests {
     uint64_t last; /* number of the newest, over all jobs */
 } kiln_tuner_requests;
 
-/* Appends one that is to be asked for by that number. */
+/* Appends a lease that is to be asked for, with the number of its request. */
 kiln_tuner_lease *kiln_tuner_lease_add(kiln_tuner_job *job, uint64_t request);
 void kiln_tuner_lease_remove(kiln_tuner_job *job, kiln_tuner_lease *lease);
-/* Tells the tracker, and removes it; `drop`: all of the job. */
+/* Returns the lease to the tracker and removes it; `drop`: all leases of the job. */
 void kiln_tuner_lease_release(kiln_tuner_job *job, kiln_tuner_lease *lease);
 void kiln_tuner_leases_drop(kiln_tuner_job *job);
 /* Invariants (kiln_tuner_check). */

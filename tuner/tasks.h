@@ -75,13 +75,14 @@ const kiln_tuner_result *kiln_tuner_task_take_stored(kiln_tuner_job_task *task, 
 /* Counts a result of the task; returns whether it may be its best. */
 bool kiln_tuner_task_count(kiln_tuner_job_task *task, const kiln_tuner_result *result,
                            bool is_default);
-/* Both as a final says: the default's time, and the best one's, which trials are raced against. */
+/* Takes the times of a final: of the default, and of the best candidate, which bounds later trials
+ * (tuner/race.h). */
 void kiln_tuner_task_judged(kiln_tuner_job_task *task, double default_ns, double judged_ns);
-/* Why nothing more happens to it. */
+/* Notes why nothing more is proposed or judged of the task. */
 void kiln_tuner_task_set_rest(kiln_tuner_job_task *task, kiln_rest rest);
-/* It is measured on that board from here on; `node` lasts as long as the job. */
+/* The task is measured on that board from now on; `node` lasts as long as the job. */
 void kiln_tuner_task_set_home(kiln_tuner_job_task *task, const char *node);
-/* It is told in the next JOB_EVENT; `take` asks whether it is to be, once. */
+/* Marks the task for the next JOB_EVENT; `take` returns the mark and clears it. */
 void kiln_tuner_task_set_changed(kiln_tuner_job_task *task);
 bool kiln_tuner_task_take_changed(kiln_tuner_job_task *task);
 /* Invariants (kiln_tuner_check). */

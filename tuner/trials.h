@@ -49,22 +49,22 @@ typedef struct kiln_tuner_trials { /* in order of proposal */
     KILN_TUNER_LIST(kiln_tuner_trial *);
 } kiln_tuner_trials;
 
-/* Appends one that is to be proposed, or a final. `id`: its identity. */
+/* Appends a trial that is to be proposed, or a final. `id`: its identity. */
 kiln_tuner_trial *kiln_tuner_trial_add(kiln_tuner_job *job, uint32_t task, uint32_t index,
                                        const char id[KILN_HASH128_TEXT]);
 kiln_tuner_trial *kiln_tuner_trial_find(kiln_tuner_job *job, uint32_t task, uint32_t index);
 /* Frees it. */
 void kiln_tuner_trial_remove(kiln_tuner_job *job, kiln_tuner_trial *trial);
-/* Built: these are to be uploaded. */
+/* The trial is built: these artefacts are to be uploaded. */
 void kiln_tuner_trial_set_artefacts(kiln_tuner_trial *trial, const kiln_msg_blob_ref *artefact,
                                     uint32_t count);
-/* It goes to the board of this lease, by recipe when it is not built. */
+/* The trial was sent to the board of this lease, as a recipe if it is not built. */
 void kiln_tuner_trial_sent(kiln_tuner_trial *trial, uint64_t lease, uint64_t now_ns);
-/* A sign of it; `runs`: code of the candidate does. */
+/* News of the trial came; `runs`: the code of its candidate is running. */
 void kiln_tuner_trial_heard(kiln_tuner_trial *trial, uint64_t now_ns, bool runs);
-/* It was sent and must be sent again, or built first when it went by recipe. */
+/* A trial that was sent must be sent again, or built first if it was sent as a recipe. */
 void kiln_tuner_trial_requeue(kiln_tuner_trial *trial);
-/* The same when its lease is gone; returns whether its board went away while it ran there. */
+/* The same when its lease ended; returns whether its board was lost while it ran there. */
 bool kiln_tuner_trial_lost(kiln_tuner_trial *trial, bool board_lost);
 void kiln_tuner_trial_next_attempt(kiln_tuner_trial *trial);
 /* The same after a result that showed nothing. */

@@ -27,7 +27,7 @@
 #include "base/str.h"
 
 #define KILN_PROTO_VERSION_MIN 1u
-#define KILN_PROTO_VERSION_MAX 5u
+#define KILN_PROTO_VERSION_MAX 6u
 #define KILN_PROTO_PROVES_TOKEN 5u /* since then CHALLENGE proves the token */
 #define KILN_NONCE_BYTES 32u
 

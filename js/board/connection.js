@@ -2,7 +2,8 @@
 import {InvalidArgument, Unauthenticated} from '../errors.js';
 import {DATA, END, FrameReader, dataFrame, frame, message} from './wire.js';
 
-const VERSION = 5; // of the protocol: KILN_PROTO_VERSION_MAX
+const VERSION_MIN = 5; // of the protocol: trackers since then prove the token
+const VERSION = 6; // KILN_PROTO_VERSION_MAX
 const BOARD = 1; // kiln_peer_role
 const NONCE_BYTES = 32;
 const UNAUTHENTICATED = new Unauthenticated().number;
@@ -79,7 +80,7 @@ export class Connection {
     this.#socket = new WebSocket(url);
     this.#socket.binaryType = 'arraybuffer';
     this.#socket.onopen = () => this.send('HELLO', {
-      version_min: VERSION, version_max: VERSION, role: BOARD, node: key.node, boot, software: 'kiln board for pages',
+      version_min: VERSION_MIN, version_max: VERSION, role: BOARD, node: key.node, boot, software: 'kiln board for pages',
       nonce: this.#nonce, key: key.name,
     });
     this.#socket.onmessage = ({data}) => {

@@ -11,6 +11,7 @@
 #include "cli/common/records.h"
 #include "cli/db_call.h"
 #include "cli/module_trust.h"
+#include "cli/release.h"
 #include "proto/net.h"
 #include "proto/signing.h"
 
@@ -19,7 +20,8 @@
 typedef struct key_call {
     const char *keys, *output, *expires, *name; /* `name`: NULL where none is needed */
     const char *db;                             /* of trust; NULL: the default */
-    const char *key_file;                       /* of sign; NULL: the default */
+    const char *key_file;                       /* of signing; NULL: the default */
+    const char *trust;                          /* of check-release: a file of release keys */
     bool json, no;
     double wait_s; /* for a node to take its key */
     int lock;      /* of the key file; -1: none */
@@ -194,19 +196,47 @@ static kiln_status key_revoke(key_call *c) {
 
 /* ---- kiln key sign ---- */
 
-static kiln_status key_sign(key_call *c) {
+static kiln_status sign_module(const char *path, kiln_signer *signer, kiln_arena *process) {
+    (void)process;
+    return kiln_module_sign(path, signer);
+}
+
+static kiln_status sign_by(key_call *c, kiln_status (*sign)(const char *path, kiln_signer *signer,
+                                                            kiln_arena *process)) {
     kiln_signing own = {0};
     char *home = NULL, half[KILN_SIGN_PUBLIC_TEXT];
     kiln_status st = kiln_home(c->process, &home);
     if (!st) st = kiln_signing_load(home, c->key_file, &own);
     if (!st && !own.signer)
         st = KILN_ERROR(UNIMPLEMENTED, "this build has no OpenSSL: it makes no signatures");
-    if (!st) st = kiln_module_sign(c->name, own.signer);
+    if (!st) st = sign(c->name, own.signer, c->process);
     if (!st) kiln_sign_public_print(kiln_signer_public(own.signer), half);
     kiln_signer_destroy(own.signer);
     if (st) return st;
     report(c, "signed", half, c->name);
     if (!c->json) printf("%s is signed by\n%s\n", c->name, half);
+    return KILN_OK;
+}
+
+static kiln_status key_sign(key_call *c) { return sign_by(c, sign_module); }
+
+static kiln_status key_sign_release(key_call *c) { return sign_by(c, kiln_release_file_sign); }
+
+static kiln_status key_check_release(key_call *c) {
+    kiln_release release;
+    char half[KILN_SIGN_PUBLIC_TEXT];
+    if (!c->trust)
+        return KILN_ERROR(INVALID_ARGUMENT, "--trust F is missing: a file of release keys");
+    kiln_status st = kiln_release_file_check(c->name, c->trust, c->process, &release);
+    if (st) return st;
+    kiln_sign_public_print(&release.key, half);
+    if (c->json)
+        kiln_json_line(json_pack("{s:s, s:s, s:s, s:s, s:s}", "event", "release", "name",
+                                 release.name, "version", release.version, "arch", release.arch,
+                                 "key", half));
+    else
+        printf("%s %s for %s is signed by\n%s\n", release.name, release.version, release.arch,
+               half);
     return KILN_OK;
 }
 
@@ -330,6 +360,10 @@ static kiln_status key_rotate(key_call *c) {
       "replace a key in the running fleet: the tracker sends the new one to its node")           \
     X("revoke", "ROLE/NODE[/GENERATION]", key_revoke, true, "revoke a key")                      \
     X("sign", "MODULE", key_sign, false, "sign a module for kiln run --trust")                   \
+    X("sign-release", "ARCHIVE", key_sign_release, false,                                        \
+      "sign an archive of programs for boards: writes ARCHIVE.release")                          \
+    X("check-release", "ARCHIVE", key_check_release, false,                                      \
+      "check an archive and ARCHIVE.release by the release keys of --trust")                     \
     X("trust", "[NAME|PUBLIC]", key_trust, false,                                                \
       "let the records of a signer count in a database (PUBLIC: the public half of a tuner's "   \
       "key), or list the signers")
@@ -359,7 +393,10 @@ kiln_status kiln_cmd_key(kiln_arena *process, int argc, char **argv) {
         {"db", KILN_OPT_TEXT, &c.db, "PATH",
          "trust: records database (default $KILN_HOME/kiln.db)"},
         {"key-file", KILN_OPT_TEXT, &c.key_file, "F",
-         "sign: with the key of this file (default $KILN_HOME/key, else $KILN_HOME/signing.key)"},
+         "sign, sign-release: with the key of this file (default $KILN_HOME/key, else "
+         "$KILN_HOME/signing.key)"},
+        {"trust", KILN_OPT_TEXT, &c.trust, "F",
+         "check-release: a file of release keys, whose lines begin with public halves"},
         {"no", KILN_OPT_FLAG, &c.no, NULL, "trust: no longer trust that signer"},
         {"wait", KILN_OPT_NUMBER, &c.wait_s, "SECONDS",
          "rotate: wait so long for the node to take its key (default 20); it may also take it "

@@ -37,7 +37,7 @@ GLOBALS = {
     "base/trace.c": "opened once by main; written by the loop's thread only",
     "rpc-server/sandboxed_child.c": "the whole state of a contained child, which runs one measurement and ends",
 }
-SOURCE_FOLDERS = ("base/", "vta/", "proto/", "compiler-core/", "db/", "deploy/", "rpc-server/", "tracker/", "tuner/", "cli/")
+SOURCE_FOLDERS = ("base/", "vta/", "proto/", "compiler-core/", "db/", "deploy/", "rpc-server/", "tracker/", "tuner/", "cli/", "web/")
 FILE_LINES_MAX, LINE_COLUMNS_MAX = 500, 100
 
 

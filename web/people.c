@@ -1,0 +1,443 @@
+#include "web/people.h"
+
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/rand.h"
+
+#define TICK_NS KILN_NS_PER_S
+#define REDIAL_NS (UINT64_C(500) * KILN_NS_PER_MS)
+
+/* What waits for the tracker. Every one is in the list of its person until it is told. */
+typedef struct question {
+    struct question *next;
+    kiln_arena arena;
+    kiln_message message;    /* in `arena` */
+    bool is_upload, is_fetch; /* of `digest`, instead of the message */
+    kiln_digest digest;
+    bool is_sent, is_refused; /* refused: too many others wait */
+    uint32_t stream;
+    uint64_t deadline_ns;
+    kiln_person_answered answered;
+    kiln_blobs_done done;
+    void *context;
+    kiln_person *person; /* of a transfer that runs; NULL: nobody waits for it any more */
+} question;
+
+struct kiln_person {
+    kiln_people *people;
+    char name[KILN_PERSON_MAX + 1];
+    uint32_t users;
+    uint64_t unused_since_ns;
+    kiln_conn *conn;
+    kiln_blobs *blobs;
+    bool is_open, is_dropped; /* freed when its connection has closed */
+    uint64_t dial_at_ns, heard_ns;
+    kiln_status why; /* of the last failed connection */
+    question *first, **last;
+    uint32_t question_count;
+};
+
+struct kiln_people {
+    kiln_loop *loop;
+    kiln_people_options options;
+    char node[KILN_HASH128_TEXT];
+    char owner[KILN_PERSON_MAX + 1];
+    bool is_single;
+    kiln_timer *tick, *soon;
+    kiln_arena message; /* the one that is handled */
+    KILN_VEC(kiln_person *) all;
+};
+
+/* ---- Questions ---- */
+
+static question *take_out(kiln_person *p, question **at) {
+    question *q = *at;
+    *at = q->next;
+    if (!*at) p->last = at;
+    p->question_count--;
+    return q;
+}
+
+static void free_question(question *q) {
+    kiln_arena_deinit(&q->arena);
+    kiln_free(q);
+}
+
+/* Takes the question, which is in no list, and the status. */
+static void tell(question *q, const kiln_message *answer, kiln_status st) {
+    if (q->answered)
+        q->answered(q->context, answer, st);
+    else
+        q->done(q->context, &q->digest, st);
+    free_question(q);
+}
+
+static void on_transferred(void *context, const kiln_digest *digest, kiln_status st) {
+    (void)digest;
+    question *q = context;
+    if (!q->person) { /* it was told before, when its time was over */
+        kiln_status_free(st);
+        free_question(q);
+        return;
+    }
+    question **at = &q->person->first;
+    while (*at != q) at = &(*at)->next;
+    tell(take_out(q->person, at), NULL, st);
+}
+
+/* The question is sent, and stays in the list until it is answered. */
+static void send_question(kiln_person *p, question *q) {
+    q->is_sent = true;
+    if (q->is_upload) {
+        kiln_blobs_upload(p->blobs, &q->digest, on_transferred, q);
+    } else if (q->is_fetch) {
+        kiln_blobs_fetch(p->blobs, &q->digest, on_transferred, q);
+    } else {
+        q->stream = q->message.stream = kiln_conn_stream(p->conn);
+        kiln_status st = kiln_conn_send(p->conn, &q->message);
+        if (!st) return;
+        question **at = &p->first;
+        while (*at != q) at = &(*at)->next;
+        tell(take_out(p, at), NULL, st);
+    }
+}
+
+static void send_all(kiln_person *p) {
+    for (question *q = p->first, *next = NULL; q && p->is_open; q = next) {
+        next = q->next;
+        if (!q->is_sent && !q->is_refused) send_question(p, q);
+    }
+}
+
+static kiln_status why_lost(const kiln_person *p) {
+    return kiln_status_make(kiln_status_code(p->why) == KILN_OK ? KILN_UNAVAILABLE
+                                                                : kiln_status_code(p->why),
+                            __FILE__, __LINE__, "the tracker cannot be reached: %s",
+                            p->why ? kiln_status_text(p->why) : "no answer yet");
+}
+
+/* Ends those that were sent over a connection that is lost: the tracker may have acted on them. Their
+ * transfers end by themselves. */
+static void end_sent(kiln_person *p) {
+    for (question **at = &p->first; *at;) {
+        question *q = *at;
+        if (q->is_sent && q->answered) {
+            tell(take_out(p, at), NULL,
+                 KILN_ERROR(UNAVAILABLE,
+                            "the connection to the tracker was lost before it answered"));
+            at = &p->first; /* the list may have changed */
+        } else {
+            at = &q->next;
+        }
+    }
+}
+
+static kiln_status why_unanswered(const kiln_person *p, const question *q) {
+    if (q->is_refused)
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "%u requests of this person wait for the tracker",
+                          KILN_PERSON_ASKED_MAX);
+    return p->is_open ? KILN_ERROR(DEADLINE_EXCEEDED, "the tracker did not answer") : why_lost(p);
+}
+
+static void end_overdue(kiln_person *p, uint64_t now_ns) {
+    for (question **at = &p->first; *at;) {
+        question *q = *at;
+        const bool is_over = now_ns >= q->deadline_ns && !(q->is_sent && q->done);
+        if (!is_over && !q->is_refused) {
+            at = &q->next;
+            continue;
+        }
+        tell(take_out(p, at), NULL, why_unanswered(p, q));
+        at = &p->first;
+    }
+}
+
+static void answer(kiln_person *p, const kiln_message *message) {
+    question **at = &p->first;
+    while (*at && (!(*at)->is_sent || !(*at)->answered || (*at)->stream != message->stream))
+        at = &(*at)->next;
+    if (!*at) return;
+    question *q = take_out(p, at);
+    if (message->type == KILN_MSG_ERROR) {
+        tell(q, NULL, kiln_status_from_error(&message->error));
+        return;
+    }
+    const kiln_message printable = kiln_message_printable(message, &p->people->message);
+    tell(q, &printable, KILN_OK);
+    kiln_arena_reset(&p->people->message);
+}
+
+/* ---- The connection ---- */
+
+static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hello,
+                      const kiln_msg_welcome *welcome) {
+    (void)hello, (void)welcome;
+    kiln_person *p = context;
+    p->is_open = true;
+    p->heard_ns = kiln_loop_now_ns(p->people->loop);
+    p->blobs = kiln_blobs_attach(conn, p->people->options.blobs);
+    send_all(p);
+}
+
+static void on_message(void *context, kiln_conn *conn, const kiln_message *message) {
+    kiln_person *p = context;
+    p->heard_ns = kiln_loop_now_ns(p->people->loop);
+    if (message->type == KILN_MSG_PING) {
+        const kiln_message pong = {
+            .type = KILN_MSG_PONG, .stream = message->stream, .pong = {.t_ns = message->ping.t_ns}};
+        kiln_status_free(kiln_conn_send(conn, &pong)); /* a connection that closes says so itself */
+    } else if (message->stream) {
+        answer(p, message);
+    }
+}
+
+static void free_person(kiln_person *p) {
+    kiln_status_free(p->why);
+    kiln_free(p);
+}
+
+static void on_closed(void *context, kiln_conn *conn, kiln_status why) {
+    kiln_person *p = context;
+    (void)conn;
+    if (p->is_dropped) {
+        free_person(p);
+        return;
+    }
+    p->conn = NULL;
+    p->blobs = NULL;
+    p->is_open = false;
+    p->dial_at_ns = kiln_loop_now_ns(p->people->loop) + REDIAL_NS;
+    kiln_status_free(p->why);
+    p->why = kiln_status_make(kiln_status_code(why), __FILE__, __LINE__, "%s",
+                              kiln_status_text(why));
+    end_sent(p);
+}
+
+static const kiln_conn_handler handler = {on_opened, on_message, on_closed};
+
+static void dial(kiln_person *p) {
+    kiln_people *people = p->people;
+    const kiln_address *address = kiln_addresses_next(&people->options.tracker);
+    kiln_credentials credentials = {0};
+    kiln_status st =
+        kiln_credentials_load(address, people->options.home, people->options.key_file,
+                              people->options.insecure, &credentials);
+    kiln_status_free(st); /* they were there at the start; the tracker refuses, and says so */
+    kiln_peer_role role = credentials.has_key ? credentials.key.role : KILN_PEER_ADMIN;
+    const kiln_dial_options options = {.address = *address,
+                                       .role = role,
+                                       .node = people->node,
+                                       .boot = people->node,
+                                       .name = p->name,
+                                       .software = "kiln-web " KILN_VERSION,
+                                       .credentials = &credentials,
+                                       .handler = &handler,
+                                       .context = p};
+    p->conn = kiln_net_dial(people->loop, &options);
+}
+
+static void dial_if_wanted(kiln_person *p, uint64_t now_ns) {
+    if (!p->conn && (p->first || p->users) && now_ns >= p->dial_at_ns) dial(p);
+}
+
+/* ---- Persons ---- */
+
+/* Ends what waits. Its connection may close later, when its owner is gone. */
+static void drop_person(kiln_person *p) {
+    p->is_dropped = true;
+    p->is_open = false;
+    while (p->first) {
+        question *q = take_out(p, &p->first);
+        if (q->is_sent && q->done) { /* the transfer holds it until it ends */
+            q->person = NULL;
+            q->done(q->context, &q->digest, KILN_ERROR(CANCELLED, "the server ends"));
+        } else {
+            tell(q, NULL, KILN_ERROR(CANCELLED, "the server ends"));
+        }
+    }
+    if (p->conn)
+        kiln_conn_close(p->conn, KILN_OK);
+    else
+        free_person(p);
+}
+
+static bool is_unused(const kiln_person *p, uint64_t now_ns) {
+    return !p->users && !p->first && now_ns - p->unused_since_ns >= KILN_PERSON_IDLE_NS;
+}
+
+/* A tracker that says nothing is taken for dead. */
+static void check_alive(kiln_person *p, uint64_t now_ns) {
+    if (!p->is_open) return;
+    if (now_ns - p->heard_ns > KILN_LINK_SILENCE_NS) {
+        kiln_conn_close(p->conn, KILN_OK);
+        return;
+    }
+    kiln_status_free(kiln_conn_send(p->conn, &(kiln_message){.type = KILN_MSG_PING}));
+}
+
+static void on_tick(void *context) {
+    kiln_people *people = context;
+    const uint64_t now_ns = kiln_loop_now_ns(people->loop);
+    for (uint32_t i = people->all.count; i-- > 0;) {
+        kiln_person *p = people->all.data[i];
+        end_overdue(p, now_ns);
+        check_alive(p, now_ns);
+        dial_if_wanted(p, now_ns);
+        if (!is_unused(p, now_ns)) continue;
+        kiln_vec_remove(&people->all, p);
+        drop_person(p);
+    }
+    kiln_timer_start(people->tick, TICK_NS);
+}
+
+static void on_soon(void *context) {
+    kiln_people *people = context;
+    const uint64_t now_ns = kiln_loop_now_ns(people->loop);
+    for (uint32_t i = 0; i < people->all.count; i++) {
+        kiln_person *p = people->all.data[i];
+        dial_if_wanted(p, now_ns);
+        send_all(p);
+        if (p->question_count > KILN_PERSON_ASKED_MAX) end_overdue(p, now_ns);
+    }
+}
+
+kiln_status kiln_person_get(kiln_people *people, const char *name, kiln_person **out_person) {
+    for (uint32_t i = 0; i < people->all.count; i++) {
+        if (strcmp(people->all.data[i]->name, name) != 0) continue;
+        *out_person = people->all.data[i];
+        (*out_person)->users++;
+        return KILN_OK;
+    }
+    if (people->all.count == KILN_PEOPLE_MAX)
+        return KILN_ERROR(UNAVAILABLE, "%u persons are signed in at once; try again later",
+                          KILN_PEOPLE_MAX);
+    kiln_person *p = kiln_alloc(sizeof *p);
+    p->people = people;
+    snprintf(p->name, sizeof p->name, "%s", name);
+    p->last = &p->first;
+    p->users = 1;
+    kiln_vec_push(&people->all, p);
+    *out_person = p;
+    return KILN_OK;
+}
+
+void kiln_person_release(kiln_person *person) {
+    if (!person) return;
+    KILN_CHECK(person->users > 0);
+    person->users--;
+    person->unused_since_ns = kiln_loop_now_ns(person->people->loop);
+}
+
+const char *kiln_person_name(const kiln_person *person) { return person->name; }
+bool kiln_person_is_connected(const kiln_person *person) { return person->is_open; }
+uint32_t kiln_person_version(const kiln_person *person) {
+    return person->is_open ? kiln_conn_version(person->conn) : 0;
+}
+
+/* Waits for its turn, so that nothing is told from inside. */
+static void append_question(kiln_person *p, question *q) {
+    q->person = p;
+    q->deadline_ns = kiln_loop_now_ns(p->people->loop) + KILN_PERSON_WAIT_NS;
+    q->is_refused = p->question_count >= KILN_PERSON_ASKED_MAX;
+    *p->last = q;
+    p->last = &q->next;
+    p->question_count++;
+    kiln_timer_start(p->people->soon, 0);
+}
+
+void kiln_person_ask(kiln_person *person, const kiln_message *question_message,
+                     kiln_person_answered answered, void *context) {
+    question *q = kiln_alloc(sizeof *q);
+    kiln_arena_init(&q->arena, 512);
+    q->message = kiln_message_copy(question_message, &q->arena);
+    q->answered = answered;
+    q->context = context;
+    append_question(person, q);
+}
+
+static void transfer(kiln_person *p, const kiln_digest *digest, bool up, kiln_blobs_done done,
+                     void *context) {
+    question *q = kiln_alloc(sizeof *q);
+    q->digest = *digest;
+    q->is_upload = up;
+    q->is_fetch = !up;
+    q->done = done;
+    q->context = context;
+    append_question(p, q);
+}
+
+void kiln_person_put_blob(kiln_person *person, const kiln_digest *digest, kiln_blobs_done done,
+                          void *context) {
+    transfer(person, digest, true, done, context);
+}
+
+void kiln_person_get_blob(kiln_person *person, const kiln_digest *digest, kiln_blobs_done done,
+                          void *context) {
+    transfer(person, digest, false, done, context);
+}
+
+kiln_blob_store *kiln_people_blobs(kiln_people *people) { return people->options.blobs; }
+
+/* ---- Life ---- */
+
+bool kiln_people_is_single(const kiln_people *people) { return people->is_single; }
+const char *kiln_people_owner(const kiln_people *people) { return people->owner; }
+
+static kiln_status find_owner(kiln_people *people) {
+    kiln_credentials credentials = {0};
+    kiln_status st = kiln_credentials_load(&people->options.tracker.item[0], people->options.home,
+                                           people->options.key_file, people->options.insecure,
+                                           &credentials);
+    if (st) return st;
+    const struct passwd *user = getpwuid(getuid());
+    people->is_single = true;
+    if (credentials.has_key)
+        snprintf(people->owner, sizeof people->owner, "%s", credentials.key.node);
+    else if (user)
+        snprintf(people->owner, sizeof people->owner, "%s", user->pw_name);
+    else
+        snprintf(people->owner, sizeof people->owner, "uid-%u", (unsigned)getuid());
+    kiln_wipe(&credentials, sizeof credentials);
+    return KILN_OK;
+}
+
+kiln_status kiln_people_create(kiln_loop *loop, const kiln_people_options *options,
+                               kiln_people **out_people) {
+    kiln_people *people = kiln_alloc(sizeof *people);
+    kiln_hash128 identity = {0};
+    people->loop = loop;
+    people->options = *options;
+    kiln_arena_init(&people->message, 0);
+    people->tick = kiln_timer_create(loop, on_tick, people);
+    people->soon = kiln_timer_create(loop, on_soon, people);
+    kiln_timer_start(people->tick, TICK_NS);
+    kiln_status st = kiln_credentials_check(&options->tracker, options->home, options->key_file,
+                                            options->insecure);
+    if (!st) st = find_owner(people);
+    if (!st) st = kiln_rand_system(&identity, sizeof identity);
+    if (!st) kiln_hash128_print(identity, people->node);
+    if (st) {
+        kiln_people_destroy(people);
+        return st;
+    }
+    *out_people = people;
+    return KILN_OK;
+}
+
+void kiln_people_destroy(kiln_people *people) {
+    if (!people) return;
+    while (people->all.count) drop_person(kiln_vec_pop(&people->all));
+    kiln_vec_deinit(&people->all);
+    kiln_timer_destroy(people->tick);
+    kiln_timer_destroy(people->soon);
+    kiln_arena_deinit(&people->message);
+    kiln_free(people);
+}

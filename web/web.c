@@ -1,0 +1,93 @@
+#include "web/web.h"
+
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "web/routes.h"
+
+#define BLOBS_BYTES_MAX (UINT64_C(4) << 30) /* of the cache of the tracker's blobs */
+
+static kiln_status open_parts(kiln_web *web, kiln_arena *process) {
+    const kiln_web_options *o = web->options;
+    kiln_status st = kiln_folder_create(o->state_folder, 0700);
+    if (!st) {
+        const kiln_blob_store_options store = {
+            .folder = kiln_arena_printf(process, "%s/blobs", o->state_folder),
+            .bytes_max = BLOBS_BYTES_MAX};
+        st = kiln_blob_store_open(&store, &web->blobs);
+    }
+    if (st) return st;
+    const kiln_people_options people = {.home = o->home,
+                                        .key_file = o->key_file,
+                                        .insecure = o->insecure,
+                                        .tracker = o->tracker,
+                                        .blobs = web->blobs};
+    const kiln_sessions_options sessions = {.home = o->home};
+    st = kiln_people_create(web->loop, &people, &web->people);
+    return st ? st : kiln_sessions_create(web->loop, web->people, &sessions, &web->sessions);
+}
+
+static kiln_status write_port(const kiln_web *web) {
+    kiln_strbuf text = {0};
+    kiln_strbuf_printf(&text, "%u\n", kiln_http_server_port(web->server));
+    kiln_status st = kiln_file_write(web->options->port_file, kiln_strbuf_view(&text), 0644);
+    kiln_strbuf_deinit(&text);
+    return st;
+}
+
+static kiln_status start_server(kiln_web *web) {
+    const kiln_web_options *o = web->options;
+    const kiln_http_server_options server = {.address = o->listen,
+                                             .anywhere = o->insecure,
+                                             .cert_pem = o->cert_pem,
+                                             .key_pem = o->key_pem,
+                                             .handler = &kiln_web_dispatch,
+                                             .context = web};
+    kiln_status st = kiln_http_server_create(web->loop, &server, &web->server);
+    return !st && o->port_file ? write_port(web) : st;
+}
+
+static void log_address(const kiln_web *web) {
+    kiln_address address = web->options->listen;
+    kiln_strbuf text = {0};
+    address.port = (uint16_t)kiln_http_server_port(web->server);
+    kiln_address_print(&address, &text);
+    kiln_log(KILN_LOG_INFO, "listening on %s%s", web->options->cert_pem ? "https " : "",
+             text.data);
+    kiln_strbuf_deinit(&text);
+}
+
+kiln_status kiln_web_create(const kiln_web_options *options, kiln_arena *process,
+                            kiln_web **out_web) {
+    kiln_web *web = kiln_alloc(sizeof *web);
+    kiln_strbuf text = {0};
+    web->options = options;
+    kiln_status st = kiln_loop_create_stoppable(&web->loop);
+    if (!st) st = open_parts(web, process);
+    if (!st) {
+        kiln_openapi_print(&text);
+        web->openapi = kiln_strbuf_end(&text, process);
+        st = start_server(web);
+    }
+    if (st) {
+        kiln_web_destroy(web);
+        return st;
+    }
+    log_address(web);
+    *out_web = web;
+    return KILN_OK;
+}
+
+void kiln_web_run(kiln_web *web) { kiln_loop_run(web->loop); }
+
+void kiln_web_destroy(kiln_web *web) {
+    if (!web) return;
+    kiln_http_server_destroy(web->server);
+    kiln_people_destroy(web->people);
+    kiln_sessions_destroy(web->sessions);
+    kiln_loop_destroy(web->loop);
+    kiln_blob_store_close(web->blobs);
+    kiln_free(web);
+}

@@ -54,7 +54,9 @@ static void begin_body(kiln_call *call) {
 
 static void on_session(void *context, const kiln_session *session, kiln_status st) {
     kiln_call *call = context;
-    if (!st) st = kiln_person_get(call->web->people, session->person, &call->person);
+    if (!st) st = kiln_sessions_check_origin(session, call->request);
+    if (!st) st = kiln_person_get(call->web->people, &session->who, &call->person);
+    if (!st) call->session = *session;
     call->refusal = st;
     call->is_checked = true;
     if (call->is_held) kiln_http_go_on(call->request);
@@ -62,8 +64,7 @@ static void on_session(void *context, const kiln_session *session, kiln_status s
 
 /* False: the request is held until the person is known. */
 static bool find_person(kiln_call *call) {
-    if (!call->is_checked)
-        kiln_sessions_find(call->web->sessions, call->request, on_session, call);
+    if (!call->is_checked) kiln_sessions_find(call->web->sessions, call->request, on_session, call);
     if (call->is_checked) return true;
     call->is_held = true;
     kiln_http_hold(call->request);
@@ -110,8 +111,7 @@ static void on_head(void *context, kiln_http_request *r) {
 static void on_whole(void *context, kiln_http_request *r) {
     (void)context;
     kiln_call *call = call_of(r);
-    kiln_status st =
-        call->route->body == KILN_BODY_JSON ? kiln_params_read_body(call) : KILN_OK;
+    kiln_status st = call->route->body == KILN_BODY_JSON ? kiln_params_read_body(call) : KILN_OK;
     if (st)
         refuse(call, st);
     else if (call->route->body == KILN_BODY_STREAM)

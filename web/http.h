@@ -4,8 +4,8 @@
  * here knows routes, persons or rights (web/dispatch.h).
  *
  * A connection has KILN_HTTP_HEAD_NS to send a head, and then must send KILN_HTTP_BODY_BYTES of a
- * body every KILN_HTTP_BODY_NS. There are at most `connections_max` connections; when more come, the
- * oldest one that waits for a head is closed. */
+ * body every KILN_HTTP_BODY_NS. There are at most `connections_max` connections; when more come,
+ * the oldest one that waits for a head is closed. */
 #ifndef KILN_WEB_HTTP_H
 #define KILN_WEB_HTTP_H
 
@@ -33,8 +33,8 @@ typedef struct kiln_http_server kiln_http_server;
 typedef struct kiln_http_request kiln_http_request;
 
 typedef struct kiln_http_handler {
-    /* The head is there. It may answer (the body is not read then), hold the request, or say how its
-     * body is taken. Otherwise a body is refused. Required. */
+    /* The head is there. It may answer (the body is not read then), hold the request, or say how
+     * its body is taken. Otherwise a body is refused. Required. */
     void (*head)(void *context, kiln_http_request *r);
     /* The body is there. It must answer, now or later. Required. */
     void (*whole)(void *context, kiln_http_request *r);
@@ -44,9 +44,9 @@ typedef struct kiln_http_handler {
 
 typedef struct kiln_http_server_options {
     kiln_address address;
-    bool anywhere;             /* addresses other than loopback are allowed without TLS */
+    bool anywhere;                  /* addresses other than loopback are allowed without TLS */
     const char *cert_pem, *key_pem; /* contents of the files; both or none; live as the server */
-    uint32_t connections_max;  /* 0: KILN_HTTP_CONNECTIONS_MAX */
+    uint32_t connections_max;       /* 0: KILN_HTTP_CONNECTIONS_MAX */
     const kiln_http_handler *handler;
     void *context;
 } kiln_http_server_options;
@@ -100,8 +100,8 @@ void kiln_http_more(kiln_http_request *r);
 
 /* ---- The answer ----
  *
- * Exactly one of these calls for each request that `whole` got; or in `head`, to refuse it. May come
- * at any later time. An answer to a client that has left, or that came after the deadline, is
+ * Exactly one of these calls for each request that `whole` got; or in `head`, to refuse it. May
+ * come at any later time. An answer to a client that has left, or that came after the deadline, is
  * dropped. */
 
 /* Before the answer; both are copied. */
@@ -134,8 +134,7 @@ typedef struct kiln_http_stream {
     kiln_http_step (*step)(void *state, kiln_strbuf *out);
     void (*end)(void *state); /* called once: it is complete, or the client is gone. Required */
 } kiln_http_stream;
-void kiln_http_answer_stream(kiln_http_request *r, unsigned status,
-                             const kiln_http_stream *stream);
+void kiln_http_answer_stream(kiln_http_request *r, unsigned status, const kiln_http_stream *stream);
 /* `step` may be called again. Not after `end`. */
 void kiln_http_wake(kiln_http_request *r);
 

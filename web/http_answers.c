@@ -85,8 +85,8 @@ void kiln_http_answer_json(kiln_http_request *r, unsigned status, json_t *value)
 
 void kiln_http_answer_error_as(kiln_http_request *r, unsigned status, kiln_status st) {
     kiln_strbuf body = {0};
-    kiln_strbuf_printf(&body, "{\"error\":{\"code\":\"%s\",\"message\":",
-                       kiln_code_name(kiln_status_code(st)));
+    kiln_strbuf_printf(
+        &body, "{\"error\":{\"code\":\"%s\",\"message\":", kiln_code_name(kiln_status_code(st)));
     kiln_json_print_text(kiln_str_from(kiln_status_text(st)), &body);
     kiln_strbuf_text(&body, "}}");
     kiln_status_free(st);

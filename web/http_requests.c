@@ -36,8 +36,8 @@ void *kiln_http_on_uri(void *server, const char *uri, struct MHD_Connection *con
     kiln_http_request *r = kiln_alloc(sizeof *r);
     r->server = s;
     r->connection = connection;
-    r->link = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)
-                  ->socket_context;
+    r->link =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
     kiln_arena_init(&r->arena, 4096);
     r->uri = kiln_str_copy(&r->arena, kiln_str_from(uri));
     r->next = s->requests;
@@ -161,8 +161,8 @@ static void count_body(kiln_http_request *r, size_t size) {
     kiln_http_set_link_deadline(r->link, KILN_HTTP_BODY_NS);
 }
 
-/* libmicrohttpd accepts no answer while a body comes, so that one that is too large is read on for a
- * while and then cut off. */
+/* libmicrohttpd accepts no answer while a body comes, so that one that is too large is read on for
+ * a while and then cut off. */
 static enum MHD_Result take_body(kiln_http_request *r, kiln_str piece) {
     count_body(r, piece.size);
     if (r->body_bytes > r->body_max + KILN_HTTP_WHOLE_BYTES_MAX) return MHD_NO;

@@ -90,9 +90,9 @@ static void on_connection(void *context, struct MHD_Connection *connection, void
         http_connection *c = kiln_alloc(sizeof *c);
         c->server = s;
         c->fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-        print_peer(MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)
-                       ->client_addr,
-                   c->peer, sizeof c->peer);
+        print_peer(
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr,
+            c->peer, sizeof c->peer);
         kiln_http_set_link_deadline(c, KILN_HTTP_HEAD_NS);
         make_room(s);
         append_connection(c);
@@ -161,8 +161,10 @@ static kiln_status convert(const kiln_address *address, socket_address *out, soc
     const char *host = strcmp(address->host, "localhost") == 0 ? "127.0.0.1" : address->host;
     if (address->is_unix) {
         if (strlen(address->host) >= sizeof out->local.sun_path)
-            return KILN_ERROR(INVALID_ARGUMENT, "unix:%s: the path of a socket has at most %zu "
-                              "characters", address->host, sizeof out->local.sun_path - 1);
+            return KILN_ERROR(INVALID_ARGUMENT,
+                              "unix:%s: the path of a socket has at most %zu "
+                              "characters",
+                              address->host, sizeof out->local.sun_path - 1);
         out->local.sun_family = AF_UNIX;
         memcpy(out->local.sun_path, address->host, strlen(address->host));
         *out_size = sizeof out->local;
@@ -198,11 +200,11 @@ static kiln_status bind_and_listen(kiln_http_server *s) {
     if (s->options.address.is_unix) remove_stale(&address, size);
     s->listener = socket(address.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     const mode_t mask = umask(0177); /* no program of another user connects to a Unix socket */
-    const bool listens =
-        s->listener >= 0 &&
-        (s->options.address.is_unix ||
-         setsockopt(s->listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0) &&
-        bind(s->listener, &address.any, size) == 0 && listen(s->listener, BACKLOG) == 0;
+    const bool listens = s->listener >= 0 &&
+                         (s->options.address.is_unix ||
+                          setsockopt(s->listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0) &&
+                         bind(s->listener, &address.any, size) == 0 &&
+                         listen(s->listener, BACKLOG) == 0;
     const int error = errno;
     umask(mask);
     if (listens) return KILN_OK;

@@ -51,8 +51,8 @@ struct kiln_http_request {
     unsigned status;
     KILN_VEC(kiln_str) headers; /* name, value, ...; in `arena`, with a NUL each */
     kiln_http_stream stream;    /* `step` NULL: none */
-    kiln_http_step step; /* the last one; MORE at first and after kiln_http_wake */
-    kiln_strbuf out; /* of the stream, `out_at` bytes of it sent */
+    kiln_http_step step;        /* the last one; MORE at first and after kiln_http_wake */
+    kiln_strbuf out;            /* of the stream, `out_at` bytes of it sent */
     size_t out_at;
 };
 

@@ -19,8 +19,7 @@ static kiln_status read_pem(const char *path, kiln_arena *process, const char **
     return st;
 }
 
-static kiln_status read_certificate(const options *o, kiln_arena *process,
-                                    kiln_web_options *out) {
+static kiln_status read_certificate(const options *o, kiln_arena *process, kiln_web_options *out) {
     if (!o->cert && !o->cert_key) return KILN_OK;
     if (!o->cert || !o->cert_key)
         return KILN_ERROR(INVALID_ARGUMENT, "--cert and --cert-key belong together");
@@ -80,7 +79,8 @@ int main(int argc, char **argv) {
     options o = {.listen = DEFAULT_LISTEN};
     const kiln_opt option[] = {
         {"tracker", KILN_OPT_TEXT, &o.tracker, "ADDR",
-         "address of the tracker: HOST:PORT or unix:PATH; ADDR,ADDR: also standby trackers (default "
+         "address of the tracker: HOST:PORT or unix:PATH; ADDR,ADDR: also standby trackers "
+         "(default "
          "this user's tracker on this machine)"},
         {"listen", KILN_OPT_TEXT, &o.listen, "ADDR",
          "PORT (on this machine), IP:PORT or unix:PATH; port 0 picks one (default " DEFAULT_LISTEN

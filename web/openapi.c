@@ -1,5 +1,5 @@
-/* The OpenAPI document: from web/routes.def, the records of proto/messages.def, and the schemas below
- * that have neither. */
+/* The OpenAPI document: from web/routes.def, the records of proto/messages.def, and the schemas
+ * below that have neither. */
 #include <stdio.h>
 #include <string.h>
 
@@ -21,9 +21,7 @@ static json_t *ref(const char *name) {
 
 /* Numbers of 64 bits are integers here as in C; no value that Kiln counts exceeds 2^53. */
 static json_t *schema_flag(void) { return json_pack("{s:s}", "type", "boolean"); }
-static json_t *schema_u32(void) {
-    return json_pack("{s:s, s:i}", "type", "integer", "minimum", 0);
-}
+static json_t *schema_u32(void) { return json_pack("{s:s, s:i}", "type", "integer", "minimum", 0); }
 static json_t *schema_u64(void) { return schema_u32(); }
 static json_t *schema_f64(void) { return json_pack("{s:s}", "type", "number"); }
 static json_t *schema_text(void) { return json_pack("{s:s}", "type", "string"); }
@@ -54,8 +52,8 @@ static json_t *array_of(json_t *items) {
 
 static void add_records(json_t *schemas) {
     json_t *schema = NULL;
-#define RECORD(name, doc)      \
-    schema = new_object(doc);  \
+#define RECORD(name, doc)     \
+    schema = new_object(doc); \
     json_object_set_new(schemas, #name, schema);
 #define MESSAGE(id, number, name, from, to, since, doc) schema = NULL;
 #define FIELD(owner, key, kind, name, need, limit, doc) \
@@ -107,12 +105,11 @@ static json_t *parameters_of(const kiln_route *route) {
         json_t *schema = schema_of_param(info);
         if (info->place == KILN_PLACE_PATH && info->kind == KILN_PARAM_TEXT)
             json_object_set_new(schema, "minLength", json_integer(1));
-        json_array_append_new(
-            parameters,
-            json_pack("{s:s, s:s, s:b, s:s, s:o}", "name", info->name, "in",
-                      place_name(info->place), "required",
-                      info->is_required || info->place == KILN_PLACE_PATH, "description",
-                      info->doc, "schema", schema));
+        json_array_append_new(parameters,
+                              json_pack("{s:s, s:s, s:b, s:s, s:o}", "name", info->name, "in",
+                                        place_name(info->place), "required",
+                                        info->is_required || info->place == KILN_PLACE_PATH,
+                                        "description", info->doc, "schema", schema));
     }
     return parameters;
 }
@@ -174,19 +171,19 @@ static json_t *answers_of(const kiln_route *route) {
     json_t *answers = json_object();
     const bool is_empty = strcmp(route->answer, "empty") == 0;
     json_object_set_new(answers, is_empty ? "204" : "200", answer_of(route));
-    json_object_set_new(
-        answers, "default",
-        json_pack("{s:s, s:o}", "description", "The request failed; the status follows the code.",
-                  "content", content_of("application/json", ref("error"))));
+    json_object_set_new(answers, "default",
+                        json_pack("{s:s, s:o}", "description",
+                                  "The request failed; the status follows the code.", "content",
+                                  content_of("application/json", ref("error"))));
     return answers;
 }
 
 /* ---- The document ---- */
 
 static json_t *operation_of(const kiln_route *route) {
-    json_t *operation = json_pack("{s:s, s:s, s:o, s:o}", "operationId", route->id, "summary",
-                                  route->doc, "parameters", parameters_of(route), "responses",
-                                  answers_of(route));
+    json_t *operation =
+        json_pack("{s:s, s:s, s:o, s:o}", "operationId", route->id, "summary", route->doc,
+                  "parameters", parameters_of(route), "responses", answers_of(route));
     if (route->body == KILN_BODY_JSON)
         json_object_set_new(operation, "requestBody", body_of(route));
     if (route->body == KILN_BODY_STREAM)

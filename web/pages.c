@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#define CONTENT_SECURITY                                                                   \
-    "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; "         \
+#define CONTENT_SECURITY                                                           \
+    "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; " \
     "frame-ancestors 'none'; img-src 'self' data: blob:"
 #define OK 200u
 #define NOT_MODIFIED 304u

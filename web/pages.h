@@ -17,8 +17,8 @@ typedef struct kiln_page {
 extern const kiln_page kiln_pages[];
 extern const uint32_t kiln_page_count;
 
-/* Answers a GET or HEAD of a file; "/", and a path without a dot outside of /api, is "index.html", so
- * that views of the dashboard have addresses of their own. False: there is no such file. */
+/* Answers a GET or HEAD of a file; "/", and a path without a dot outside of /api, is "index.html",
+ * so that views of the dashboard have addresses of their own. False: there is no such file. */
 bool kiln_page_answer(kiln_http_request *r, const kiln_uri *uri);
 
 #endif

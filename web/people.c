@@ -19,7 +19,7 @@
 typedef struct question {
     struct question *next;
     kiln_arena arena;
-    kiln_message message;    /* in `arena` */
+    kiln_message message;     /* in `arena` */
     bool is_upload, is_fetch; /* of `digest`, instead of the message */
     kiln_digest digest;
     bool is_sent, is_refused; /* refused: too many others wait */
@@ -33,7 +33,7 @@ typedef struct question {
 
 struct kiln_person {
     kiln_people *people;
-    char name[KILN_PERSON_MAX + 1];
+    kiln_identity_of_person who;
     uint32_t users;
     uint64_t unused_since_ns;
     kiln_conn *conn;
@@ -49,8 +49,7 @@ struct kiln_people {
     kiln_loop *loop;
     kiln_people_options options;
     char node[KILN_HASH128_TEXT];
-    char owner[KILN_PERSON_MAX + 1];
-    bool is_single;
+    char owner[KILN_PERSON_MAX + 1]; /* "": none */
     kiln_timer *tick, *soon;
     kiln_arena message; /* the one that is handled */
     KILN_VEC(kiln_person *) all;
@@ -124,8 +123,8 @@ static kiln_status why_lost(const kiln_person *p) {
                             p->why ? kiln_status_text(p->why) : "no answer yet");
 }
 
-/* Ends those that were sent over a connection that is lost: the tracker may have acted on them. Their
- * transfers end by themselves. */
+/* Ends those that were sent over a connection that is lost: the tracker may have acted on them.
+ * Their transfers end by themselves. */
 static void end_sent(kiln_person *p) {
     for (question **at = &p->first; *at;) {
         question *q = *at;
@@ -216,8 +215,8 @@ static void on_closed(void *context, kiln_conn *conn, kiln_status why) {
     p->is_open = false;
     p->dial_at_ns = kiln_loop_now_ns(p->people->loop) + REDIAL_NS;
     kiln_status_free(p->why);
-    p->why = kiln_status_make(kiln_status_code(why), __FILE__, __LINE__, "%s",
-                              kiln_status_text(why));
+    p->why =
+        kiln_status_make(kiln_status_code(why), __FILE__, __LINE__, "%s", kiln_status_text(why));
     end_sent(p);
 }
 
@@ -227,16 +226,15 @@ static void dial(kiln_person *p) {
     kiln_people *people = p->people;
     const kiln_address *address = kiln_addresses_next(&people->options.tracker);
     kiln_credentials credentials = {0};
-    kiln_status st =
-        kiln_credentials_load(address, people->options.home, people->options.key_file,
-                              people->options.insecure, &credentials);
+    kiln_status st = kiln_credentials_load(address, people->options.home, people->options.key_file,
+                                           people->options.insecure, &credentials);
     kiln_status_free(st); /* they were there at the start; the tracker refuses, and says so */
     kiln_peer_role role = credentials.has_key ? credentials.key.role : KILN_PEER_ADMIN;
     const kiln_dial_options options = {.address = *address,
                                        .role = role,
                                        .node = people->node,
                                        .boot = people->node,
-                                       .name = p->name,
+                                       .name = p->who.name,
                                        .software = "kiln-web " KILN_VERSION,
                                        .credentials = &credentials,
                                        .handler = &handler,
@@ -309,9 +307,16 @@ static void on_soon(void *context) {
     }
 }
 
-kiln_status kiln_person_get(kiln_people *people, const char *name, kiln_person **out_person) {
+static bool is_same(const kiln_identity_of_person *a, const kiln_identity_of_person *b) {
+    return a->is_owner == b->is_owner && strcmp(a->name, b->name) == 0 &&
+           strcmp(a->token, b->token) == 0;
+}
+
+kiln_status kiln_person_get(kiln_people *people, const kiln_identity_of_person *who,
+                            kiln_person **out_person) {
+    if (who->is_owner && !people->owner[0]) return KILN_ERROR(UNAUTHENTICATED, "sign in again");
     for (uint32_t i = 0; i < people->all.count; i++) {
-        if (strcmp(people->all.data[i]->name, name) != 0) continue;
+        if (!is_same(&people->all.data[i]->who, who)) continue;
         *out_person = people->all.data[i];
         (*out_person)->users++;
         return KILN_OK;
@@ -321,7 +326,7 @@ kiln_status kiln_person_get(kiln_people *people, const char *name, kiln_person *
                           KILN_PEOPLE_MAX);
     kiln_person *p = kiln_alloc(sizeof *p);
     p->people = people;
-    snprintf(p->name, sizeof p->name, "%s", name);
+    p->who = *who;
     p->last = &p->first;
     p->users = 1;
     kiln_vec_push(&people->all, p);
@@ -336,7 +341,7 @@ void kiln_person_release(kiln_person *person) {
     person->unused_since_ns = kiln_loop_now_ns(person->people->loop);
 }
 
-const char *kiln_person_name(const kiln_person *person) { return person->name; }
+const kiln_identity_of_person *kiln_person_who(const kiln_person *person) { return &person->who; }
 bool kiln_person_is_connected(const kiln_person *person) { return person->is_open; }
 uint32_t kiln_person_version(const kiln_person *person) {
     return person->is_open ? kiln_conn_version(person->conn) : 0;
@@ -388,17 +393,17 @@ kiln_blob_store *kiln_people_blobs(kiln_people *people) { return people->options
 
 /* ---- Life ---- */
 
-bool kiln_people_is_single(const kiln_people *people) { return people->is_single; }
-const char *kiln_people_owner(const kiln_people *people) { return people->owner; }
+const char *kiln_people_owner(const kiln_people *people) {
+    return people->owner[0] ? people->owner : NULL;
+}
 
 static kiln_status find_owner(kiln_people *people) {
     kiln_credentials credentials = {0};
-    kiln_status st = kiln_credentials_load(&people->options.tracker.item[0], people->options.home,
-                                           people->options.key_file, people->options.insecure,
-                                           &credentials);
+    kiln_status st =
+        kiln_credentials_load(&people->options.tracker.item[0], people->options.home,
+                              people->options.key_file, people->options.insecure, &credentials);
     if (st) return st;
     const struct passwd *user = getpwuid(getuid());
-    people->is_single = true;
     if (credentials.has_key)
         snprintf(people->owner, sizeof people->owner, "%s", credentials.key.node);
     else if (user)

@@ -1,5 +1,5 @@
-/* The persons that are signed in: for each one connection to the tracker, which knows the person and
- * decides what it may do. It is opened when something is asked for the person, and closed after
+/* The persons that are signed in: for each one connection to the tracker, which knows the person
+ * and decides what it may do. It is opened when something is asked for the person, and closed after
  * KILN_PERSON_IDLE_NS without a user. Everything runs on the loop's thread. */
 #ifndef KILN_WEB_PEOPLE_H
 #define KILN_WEB_PEOPLE_H
@@ -14,7 +14,7 @@
 #define KILN_PEOPLE_MAX 256u /* connections to the tracker */
 #define KILN_PERSON_IDLE_NS UINT64_C(60000000000)
 #define KILN_PERSON_WAIT_NS UINT64_C(10000000000) /* for an answer, connecting included */
-#define KILN_PERSON_ASKED_MAX 256u                 /* questions of a person that wait */
+#define KILN_PERSON_ASKED_MAX 256u                /* questions of a person that wait */
 
 typedef struct kiln_people kiln_people;
 typedef struct kiln_person kiln_person;
@@ -32,18 +32,23 @@ KILN_MUST_USE kiln_status kiln_people_create(kiln_loop *loop, const kiln_people_
 /* Questions end with CANCELLED. Before the loop is destroyed. NULL is fine. */
 void kiln_people_destroy(kiln_people *people);
 
-/* The server speaks for one person alone: for this user, on the tracker's own machine, or for the
- * holder of a key that is no `web` key. */
-bool kiln_people_is_single(const kiln_people *people);
-/* The person that such a server speaks for. */
+/* The person as whom the server itself may speak: this user on the tracker's own machine, or the
+ * holder of its key, if that is no `web` key. NULL: nobody. */
 const char *kiln_people_owner(const kiln_people *people);
 
-/* The person of that name, held for one more user. UNAVAILABLE: KILN_PEOPLE_MAX are in use. */
-KILN_MUST_USE kiln_status kiln_person_get(kiln_people *people, const char *name,
+typedef struct kiln_identity_of_person {
+    char name[KILN_PERSON_MAX + 1];
+    char token[KILN_KEY_NAME_BYTES]; /* name of the token that the person signed in with; or "" */
+    bool is_owner;                   /* the server itself: kiln_people_owner */
+    bool is_admin;                   /* has every right, as far as the server was told; for show */
+} kiln_identity_of_person;
+
+/* That person, held for one more user. UNAVAILABLE: KILN_PEOPLE_MAX are in use. */
+KILN_MUST_USE kiln_status kiln_person_get(kiln_people *people, const kiln_identity_of_person *who,
                                           kiln_person **out_person);
 void kiln_person_release(kiln_person *person); /* NULL is fine */
 
-const char *kiln_person_name(const kiln_person *person);
+const kiln_identity_of_person *kiln_person_who(const kiln_person *person);
 bool kiln_person_is_connected(const kiln_person *person);
 /* Of the protocol; 0: not connected. */
 uint32_t kiln_person_version(const kiln_person *person);
@@ -59,8 +64,8 @@ void kiln_person_ask(kiln_person *person, const kiln_message *question,
 
 /* Blobs of the tracker, through a store that all persons share: a cache. */
 kiln_blob_store *kiln_people_blobs(kiln_people *people);
-/* As kiln_blobs_upload and kiln_blobs_fetch: gives the tracker a blob of the store, or gets one into
- * it. `done` is called once, from the loop and never from inside. */
+/* As kiln_blobs_upload and kiln_blobs_fetch: gives the tracker a blob of the store, or gets one
+ * into it. `done` is called once, from the loop and never from inside. */
 void kiln_person_put_blob(kiln_person *person, const kiln_digest *digest, kiln_blobs_done done,
                           void *context);
 void kiln_person_get_blob(kiln_person *person, const kiln_digest *digest, kiln_blobs_done done,

@@ -15,17 +15,22 @@
     {KILN_PLACE_##place, name, KILN_PARAM_##kind, need, limit, doc},
 #define END(id) \
     { 0 }       \
-    };
+    }           \
+    ;
 #include "web/routes.def"
 
 static const kiln_route table[] = {
 #define ROUTE(id, method, path, handler, access, body, answer, doc) \
-    {#id,    #method,                                               \
-     path,   handler,                                               \
+    {#id,                                                           \
+     #method,                                                       \
+     path,                                                          \
+     handler,                                                       \
      KILN_ACCESS_##access,                                          \
      KILN_BODY_##body,                                              \
-     answer, doc,                                                   \
-     params_of_##id, KILN_ARRAY_COUNT(params_of_##id) - 1},
+     answer,                                                        \
+     doc,                                                           \
+     params_of_##id,                                                \
+     KILN_ARRAY_COUNT(params_of_##id) - 1},
 #include "web/routes.def"
 };
 
@@ -169,8 +174,7 @@ static kiln_status wrong_type(const kiln_param_info *info, const char *type) {
     return KILN_ERROR(INVALID_ARGUMENT, "%s is not %s", info->name, type);
 }
 
-static kiln_status read_array(const kiln_param_info *info, const json_t *value,
-                              kiln_param *param) {
+static kiln_status read_array(const kiln_param_info *info, const json_t *value, kiln_param *param) {
     size_t i = 0;
     const json_t *item = NULL;
     if (!json_is_array(value)) return wrong_type(info, "an array of texts");
@@ -220,8 +224,8 @@ static kiln_status unknown(const kiln_route *route, kiln_param_place place, kiln
     if (nearest.found.size)
         return KILN_ERROR(INVALID_ARGUMENT, "there is no parameter %.*s; did you mean %.*s?",
                           (int)KILN_MIN(name.size, 64u), name.data, KILN_STR_ARG(nearest.found));
-    return KILN_ERROR(INVALID_ARGUMENT, "there is no parameter %.*s",
-                      (int)KILN_MIN(name.size, 64u), name.data);
+    return KILN_ERROR(INVALID_ARGUMENT, "there is no parameter %.*s", (int)KILN_MIN(name.size, 64u),
+                      name.data);
 }
 
 static kiln_status check_missing(const kiln_call *call, bool of_body) {
@@ -294,8 +298,8 @@ kiln_status kiln_params_read_body(kiln_call *call) {
     json_t *value = NULL;
     const kiln_str text = kiln_http_body(call->request);
     if (text.size || call->route->body == KILN_BODY_JSON) {
-        call->body = json_loadb(text.data ? text.data : "", text.size, JSON_REJECT_DUPLICATES,
-                                &error);
+        call->body =
+            json_loadb(text.data ? text.data : "", text.size, JSON_REJECT_DUPLICATES, &error);
         if (!call->body)
             return KILN_ERROR(INVALID_ARGUMENT, "the body is no JSON: line %d, column %d: %s",
                               error.line, error.column, error.text);

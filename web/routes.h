@@ -1,5 +1,5 @@
-/* Routes of the HTTP API: the rows of web/routes.def, how a request finds its row, and its parameters
- * after they were checked. Handlers include this. */
+/* Routes of the HTTP API: the rows of web/routes.def, how a request finds its row, and its
+ * parameters after they were checked. Handlers include this. */
 #ifndef KILN_WEB_ROUTES_H
 #define KILN_WEB_ROUTES_H
 
@@ -14,7 +14,7 @@ typedef enum kiln_route_access {
 
 typedef enum kiln_route_body {
     KILN_BODY_NONE,
-    KILN_BODY_JSON,   /* an object with the row's BODY parameters, checked before the handler runs */
+    KILN_BODY_JSON, /* an object with the row's BODY parameters, checked before the handler runs */
     KILN_BODY_STREAM, /* the handler is called at the head; it calls kiln_http_take_whole or
                          kiln_http_take_pieces, and answers in kiln_call.whole */
 } kiln_route_body;
@@ -36,7 +36,7 @@ typedef enum kiln_param_kind {
     KILN_PARAM_ANY,    /* of a body: any JSON; its handler checks it */
 } kiln_param_kind;
 
-#define KILN_PARAMS_MAX 24u    /* of one route */
+#define KILN_PARAMS_MAX 24u /* of one route */
 #define KILN_PARAM_TEXTS_MAX 16u
 
 typedef struct kiln_param_info {
@@ -81,10 +81,11 @@ struct kiln_call {
     const kiln_route *route;
     kiln_uri uri;
     kiln_param param[KILN_PARAMS_MAX];
-    json_t *body;           /* of KILN_BODY_JSON */
-    kiln_person *person;    /* NULL where the route is open to everybody */
+    json_t *body;             /* of KILN_BODY_JSON */
+    kiln_person *person;      /* NULL where the route is open to everybody */
+    kiln_session session;     /* where there is a person */
     kiln_route_handler whole; /* of KILN_BODY_STREAM: set by the handler; runs when all is there */
-    void *user;             /* the handler's */
+    void *user;               /* the handler's */
     void (*ended)(kiln_call *call); /* set by the handler, may be NULL: the request is freed next */
     /* Of web/dispatch.c. */
     bool is_checked, is_held;

@@ -2,10 +2,17 @@
 
 #include "base/check.h"
 
-/* A text of JSON for each; web/test_openapi checks that every answer of web/routes.def has a schema. */
+/* A text of JSON for each; web/test_openapi checks that every answer of web/routes.def has a
+ * schema. */
 static const struct {
     const char *name, *schema;
 } table[] = {
+    {"me",
+     "{\"type\":\"object\",\"required\":[\"person\",\"admin\",\"csrf\",\"projects\",\"version\"],"
+     "\"properties\":{\"person\":{\"type\":\"string\"},\"admin\":{\"type\":\"boolean\"},"
+     "\"csrf\":{\"type\":\"string\"},\"version\":{\"type\":\"string\"},\"projects\":{\"type\":"
+     "\"array\",\"items\":{\"type\":\"object\",\"required\":[\"project\",\"role\"],\"properties\":{"
+     "\"project\":{\"type\":\"string\"},\"role\":{\"type\":\"string\"}}}}}}"},
     {"error",
      "{\"type\":\"object\",\"required\":[\"error\"],\"properties\":{\"error\":{\"type\":\"object\","
      "\"required\":[\"code\",\"message\"],\"properties\":{\"code\":{\"type\":\"string\"},"

@@ -58,8 +58,7 @@ static kiln_status parse_path(kiln_str path, kiln_arena *arena, kiln_uri *uri) {
         if (!segment.size || kiln_str_is(segment, ".") || kiln_str_is(segment, ".."))
             return KILN_ERROR(INVALID_ARGUMENT, "a part of the path is empty, . or ..");
         uri->segment[uri->segment_count++] = segment;
-        if (!is_last && !rest.size)
-            return KILN_ERROR(INVALID_ARGUMENT, "the path ends with /");
+        if (!is_last && !rest.size) return KILN_ERROR(INVALID_ARGUMENT, "the path ends with /");
     }
     return KILN_OK;
 }

@@ -22,8 +22,8 @@ typedef struct kiln_uri {
     uint32_t pair_count;
 } kiln_uri;
 
-/* Parses "/path?query"; decoded texts are in `arena`, others point into `text`. INVALID_ARGUMENT: no
- * such form, a bad escape, a segment that is empty, "." or "..", text that is no UTF-8 or has a
+/* Parses "/path?query"; decoded texts are in `arena`, others point into `text`. INVALID_ARGUMENT:
+ * no such form, a bad escape, a segment that is empty, "." or "..", text that is no UTF-8 or has a
  * control character, or more of something than the maximum above. */
 KILN_MUST_USE kiln_status kiln_uri_parse(kiln_str text, kiln_arena *arena, kiln_uri *out_uri);
 

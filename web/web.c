@@ -24,7 +24,8 @@ static kiln_status open_parts(kiln_web *web, kiln_arena *process) {
                                         .insecure = o->insecure,
                                         .tracker = o->tracker,
                                         .blobs = web->blobs};
-    const kiln_sessions_options sessions = {.home = o->home};
+    const kiln_sessions_options sessions = {
+        .home = o->home, .state = o->state_folder, .trust_header = o->trust_header};
     st = kiln_people_create(web->loop, &people, &web->people);
     return st ? st : kiln_sessions_create(web->loop, web->people, &sessions, &web->sessions);
 }
@@ -54,8 +55,7 @@ static void log_address(const kiln_web *web) {
     kiln_strbuf text = {0};
     address.port = (uint16_t)kiln_http_server_port(web->server);
     kiln_address_print(&address, &text);
-    kiln_log(KILN_LOG_INFO, "listening on %s%s", web->options->cert_pem ? "https " : "",
-             text.data);
+    kiln_log(KILN_LOG_INFO, "listening on %s%s", web->options->cert_pem ? "https " : "", text.data);
     kiln_strbuf_deinit(&text);
 }
 

@@ -1,5 +1,5 @@
-/* The web server as a whole: what its handlers find there. web/main.c makes it; each part is made and
- * destroyed by web/web.c, in one place. */
+/* The web server as a whole: what its handlers find there. web/main.c makes it; each part is made
+ * and destroyed by web/web.c, in one place. */
 #ifndef KILN_WEB_WEB_H
 #define KILN_WEB_WEB_H
 

@@ -45,8 +45,7 @@ static bool read_some(kiln_loop *loop, int fd, kiln_strbuf *out) {
 
 kiln_strbuf client_receive(kiln_loop *loop, int fd) {
     kiln_strbuf answer = {0};
-    while (read_some(loop, fd, &answer)) {
-    }
+    while (read_some(loop, fd, &answer)) {}
     close(fd);
     return answer;
 }

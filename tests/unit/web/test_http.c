@@ -175,8 +175,8 @@ static void a_body_without_end_is_cut_off(void **state) {
     const int fd = client_dial(f->port);
     static char chunk[65536 + 10];
     int size = snprintf(chunk, sizeof chunk, "10000\r\n%065536d\r\n", 0);
-    assert_true(client_send(f->loop, fd,
-                            KILN_STR("POST /whole HTTP/1.1\r\nTransfer-Encoding: chunked\r\n" CLOSE)));
+    assert_true(client_send(
+        f->loop, fd, KILN_STR("POST /whole HTTP/1.1\r\nTransfer-Encoding: chunked\r\n" CLOSE)));
     int sent = 0;
     while (sent < 1000 && client_send(f->loop, fd, (kiln_str){chunk, (size_t)size})) {
         kiln_loop_run_once(f->loop);
@@ -264,9 +264,8 @@ static void pieces_come_only_when_they_are_wanted(void **state) {
     assert_in_range(first, 1, 199999);
     f->pieces_wait = false;
     kiln_http_more(f->kept);
-    assert_true(client_send(f->loop, fd,
-                            kiln_str_slice(kiln_strbuf_view(&request), request.size / 2,
-                                           request.size)));
+    assert_true(client_send(
+        f->loop, fd, kiln_str_slice(kiln_strbuf_view(&request), request.size / 2, request.size)));
     kiln_strbuf answer = client_receive(f->loop, fd);
     expect_contains(answer.data, "POST has 0 bytes");
     assert_int_equal(f->piece_bytes, 200000);

@@ -58,8 +58,7 @@ static void check_params(const kiln_route *route) {
         }
         if (info->place == KILN_PLACE_BODY) assert_int_equal(route->body, KILN_BODY_JSON);
         if (info->place != KILN_PLACE_BODY) assert_int_not_equal(info->kind, KILN_PARAM_ANY);
-        for (uint32_t k = 0; k < i; k++)
-            assert_string_not_equal(info->name, route->param[k].name);
+        for (uint32_t k = 0; k < i; k++) assert_string_not_equal(info->name, route->param[k].name);
     }
     assert_int_equal(of_path, count_char(route->path, '{'));
 }
@@ -148,8 +147,7 @@ static void the_document_has_every_route(void **state) {
     kiln_openapi_print(&text);
     json_t *document = json_loadb(text.data, text.size, JSON_REJECT_DUPLICATES, NULL);
     assert_non_null(document);
-    const json_t *schemas =
-        json_object_get(json_object_get(document, "components"), "schemas");
+    const json_t *schemas = json_object_get(json_object_get(document, "components"), "schemas");
     assert_non_null(json_object_get(schemas, "board_row"));
     for (uint32_t i = 0; i < count; i++) {
         assert_non_null(json_object_get(json_object_get(document, "paths"), route[i].path));

@@ -27,12 +27,24 @@ static void what_could_mean_two_things_is_refused(void **state) {
     static const struct {
         const char *text, *why;
     } bad[] = {
-        {"", "begin with /"},          {"x", "begin with /"},        {"/a/../b", "empty, . or .."},
-        {"/a/%2e%2e", "empty, . or .."}, {"/./a", "empty, . or .."},  {"//a", "empty, . or .."},
-        {"/a/", "ends with /"},        {"/a//b", "empty, . or .."},  {"/%", "% escape"},
-        {"/%4", "% escape"},           {"/%zz", "% escape"},         {"/%00", "control"},
-        {"/a%0d%0ab", "control"},      {"/%ff", "UTF-8"},            {"/%c0%ae", "UTF-8"},
-        {"/a?b=%", "% escape"},        {"/a?%00=1", "control"},      {"/a?b=%ed%a0%80", "UTF-8"},
+        {"", "begin with /"},
+        {"x", "begin with /"},
+        {"/a/../b", "empty, . or .."},
+        {"/a/%2e%2e", "empty, . or .."},
+        {"/./a", "empty, . or .."},
+        {"//a", "empty, . or .."},
+        {"/a/", "ends with /"},
+        {"/a//b", "empty, . or .."},
+        {"/%", "% escape"},
+        {"/%4", "% escape"},
+        {"/%zz", "% escape"},
+        {"/%00", "control"},
+        {"/a%0d%0ab", "control"},
+        {"/%ff", "UTF-8"},
+        {"/%c0%ae", "UTF-8"},
+        {"/a?b=%", "% escape"},
+        {"/a?%00=1", "control"},
+        {"/a?b=%ed%a0%80", "UTF-8"},
         {"/1/2/3/4/5/6/7/8/9/a/b/c/d/e/f/g/h", "more than 16 parts"},
     };
     kiln_uri uri = {.pair_count = 99};

@@ -5,6 +5,7 @@
 
 #include "cli/cli.h"
 #include "cli/common/json.h"
+#include "db/browse.h"
 
 static const char hex_digits[] = "0123456789abcdef";
 
@@ -72,11 +73,11 @@ void kiln_row_make_printable(kiln_db_table table, void *row, kiln_arena *arena) 
 }
 
 void kiln_row_print(kiln_db_table table, const void *row, FILE *out) {
-    json_t *object = kiln_row_to_json(table, row);
-    /* A double comes back as it was; a text does, too, without a byte that a terminal acts on. */
-    json_dumpf(object, out, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(17));
-    fputc('\n', out);
-    json_decref(object);
+    kiln_strbuf line = {0};
+    kiln_db_row_print_json(table, row, &line);
+    kiln_strbuf_char(&line, '\n');
+    fwrite(line.data, 1, line.size, out);
+    kiln_strbuf_deinit(&line);
 }
 
 static int digit_value(char c) {

@@ -223,8 +223,15 @@ typedef struct kiln_db_allowed {
     double error_max;    /* of what is not direct */
 } kiln_db_allowed;
 
+/* Projects whose records a person may read. */
+#define KILN_DB_PROJECTS_MAX 1024u
+typedef struct kiln_db_projects {
+    const kiln_str *name;
+    uint32_t count; /* at most KILN_DB_PROJECTS_MAX; 0: nothing may be read */
+} kiln_db_projects;
+
 typedef struct kiln_db_filter {
-    kiln_str task_key, target, job_id, codegen_version, trace_hash;
+    kiln_str task_key, target, job_id, trial_id, codegen_version, trace_hash;
     kiln_str layout_in, layout_out;
     kiln_db_whose whose;
     const kiln_db_trusting *trusting; /* for COUNTING and HINTS; NULL: as the records stand */
@@ -232,7 +239,9 @@ typedef struct kiln_db_filter {
     bool by_layout; /* match layout_in and layout_out even when they are empty */
     kiln_db_order order;
     uint32_t limit;         /* 0: all */
+    uint32_t offset;        /* with a limit: rows left out before; each costs as one returned */
     int64_t before_wall_ns; /* only records stored before; 0: all */
+    const kiln_db_projects *projects; /* NULL: of all, and of none */
 } kiln_db_filter;
 
 /* Records that match, rows and their views in `arena`; count 0 is no error. */
@@ -277,6 +286,10 @@ typedef struct kiln_db_stat {
 } kiln_db_stat;
 KILN_MUST_USE kiln_status kiln_db_stats(kiln_db *db, kiln_arena *arena, kiln_db_stat **out_stats,
                                         uint32_t *out_count);
+/* The same of the records of these projects alone; NULL: of all records. */
+KILN_MUST_USE kiln_status kiln_db_stats_of(kiln_db *db, const kiln_db_projects *projects,
+                                           kiln_arena *arena, kiln_db_stat **out_stats,
+                                           uint32_t *out_count);
 
 /* Runs one read-only statement, in the SQL of the back end. Cells are text as the back end prints
  * it; blobs are hex; NULL is NULL. INVALID_ARGUMENT     it does not parse, is more than one

@@ -15,7 +15,7 @@ typedef KILN_VEC(kiln_db_record) record_list;
 
 /* Texts of the filter that were set, in the order of their placeholders. */
 typedef struct condition_list {
-    kiln_str value[8 + ALGORITHMS_MAX];
+    kiln_str value[9 + ALGORITHMS_MAX + KILN_DB_PROJECTS_MAX];
     uint32_t count;
 } condition_list;
 
@@ -35,6 +35,19 @@ static void add_condition(kiln_strbuf *sql, condition_list *conditions, const ch
 static void append_before(const char *row, int64_t before_wall_ns, kiln_strbuf *sql) {
     if (before_wall_ns)
         kiln_strbuf_printf(sql, " AND %s.stored_wall_ns < %lld", row, (long long)before_wall_ns);
+}
+
+/* Records without a project belong to none that a person could be a member of. */
+static void append_projects(const kiln_db_projects *projects, kiln_strbuf *sql,
+                            condition_list *conditions) {
+    if (!projects) return;
+    KILN_CHECK(projects->count <= KILN_DB_PROJECTS_MAX);
+    kiln_strbuf_text(sql, projects->count ? " AND one.project IN (" : " AND 1 = 0");
+    for (uint32_t i = 0; i < projects->count; i++) {
+        conditions->value[conditions->count++] = projects->name[i];
+        kiln_strbuf_printf(sql, "%s$%u", i ? ", " : "", conditions->count);
+    }
+    if (projects->count) kiln_strbuf_char(sql, ')');
 }
 
 static const char *const whose_text[] = {
@@ -125,6 +138,7 @@ static void append_where(const kiln_db_filter *filter, question asked, kiln_strb
         {"task_key", filter->task_key, filter->task_key.size > 0},
         {"target", filter->target, filter->target.size > 0},
         {"job_id", filter->job_id, filter->job_id.size > 0},
+        {"trial_id", filter->trial_id, filter->trial_id.size > 0},
         {"codegen_version", filter->codegen_version, filter->codegen_version.size > 0},
         {"trace_hash", filter->trace_hash, filter->trace_hash.size > 0},
         {"layout_in", filter->layout_in, filter->by_layout},
@@ -132,6 +146,7 @@ static void append_where(const kiln_db_filter *filter, question asked, kiln_strb
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(text); i++)
         if (text[i].wanted) add_condition(sql, conditions, text[i].column, text[i].value);
+    append_projects(filter->projects, sql, conditions);
     if (asked != OF_PAIRS) append_allowed(&filter->allowed, sql, conditions);
 }
 
@@ -182,7 +197,8 @@ kiln_status kiln_db_records(kiln_db *db, const kiln_db_filter *filter, kiln_aren
         kiln_strbuf_text(&sql, " ORDER BY median_ns, rowid");
     else
         kiln_strbuf_text(&sql, order_by[filter->order]);
-    if (filter->limit) kiln_strbuf_printf(&sql, " LIMIT %u", filter->limit);
+    if (filter->limit)
+        kiln_strbuf_printf(&sql, " LIMIT %u OFFSET %u", filter->limit, filter->offset);
     kiln_status st = collect(db, sql.data, &conditions, arena, out_records, out_count);
     kiln_strbuf_deinit(&sql);
     return st;
@@ -194,7 +210,8 @@ kiln_status kiln_db_best(kiln_db *db, const kiln_db_filter *filter, kiln_arena *
     condition_list conditions = {0};
     /* One look into the index record_best per task and target that was counted. The first stored
      * wins a tie, so the answer does not depend on the order in which the database looks. */
-    const kiln_db_filter pair = {.task_key = filter->task_key, .target = filter->target};
+    const kiln_db_filter pair = {
+        .task_key = filter->task_key, .target = filter->target, .projects = filter->projects};
     append_select_record(&sql);
     kiln_strbuf_text(&sql, " JOIN (SELECT DISTINCT task_key AS of_task, target AS of_target"
                            " FROM record_stat AS one");
@@ -271,19 +288,23 @@ kiln_status kiln_db_try_identities(kiln_db *db, kiln_db_identity kind,
 
 /* One row per kind of record that was counted, those of a pair together. The best of each pair is
  * looked up once. */
-static void append_stats(kiln_strbuf *sql) {
-    condition_list none = {0};
+static void append_stats(const kiln_db_projects *projects, kiln_strbuf *sql,
+                         condition_list *conditions) {
     kiln_strbuf_text(sql, "WITH pair AS MATERIALIZED (SELECT task_key AS of_task,"
                           " target AS of_target, min(first_row) AS first_of_pair,"
                           " (SELECT one.median_ns FROM record AS one");
-    append_where(&(kiln_db_filter){0}, OF_BEST, sql, &none);
+    append_where(&(kiln_db_filter){.projects = projects}, OF_BEST, sql, conditions);
     kiln_strbuf_text(sql, " AND one.task_key = stat.task_key AND one.target = stat.target"
                           " ORDER BY one.final DESC, one.median_ns LIMIT 1) AS best_ns"
-                          " FROM record_stat AS stat GROUP BY task_key, target)"
+                          " FROM (SELECT * FROM record_stat AS one");
+    append_where(&(kiln_db_filter){.projects = projects}, OF_PAIRS, sql, conditions);
+    kiln_strbuf_text(sql, ") AS stat GROUP BY task_key, target)"
                           " SELECT task_key, op, target, best_ns, outcome, raced, final, origin,"
                           " record_count, sampled_ns, first_wall_ns, last_wall_ns"
-                          " FROM pair JOIN record_stat ON task_key = of_task AND target = of_target"
-                          " JOIN task ON key = of_task ORDER BY first_of_pair");
+                          " FROM pair JOIN record_stat AS one ON task_key = of_task"
+                          " AND target = of_target JOIN task ON key = of_task");
+    append_where(&(kiln_db_filter){.projects = projects}, OF_PAIRS, sql, conditions);
+    kiln_strbuf_text(sql, " ORDER BY first_of_pair, of_task, of_target");
 }
 
 static bool column_equals(kiln_db_statement *statement, uint32_t index, kiln_str text) {
@@ -324,15 +345,18 @@ static void add_counts(kiln_db_statement *statement, kiln_db_stat *stat) {
     stat->last_wall_ns = KILN_MAX(stat->last_wall_ns, backend->column_int(statement, 11));
 }
 
-kiln_status kiln_db_stats(kiln_db *db, kiln_arena *arena, kiln_db_stat **out_stats,
-                          uint32_t *out_count) {
+kiln_status kiln_db_stats_of(kiln_db *db, const kiln_db_projects *projects, kiln_arena *arena,
+                             kiln_db_stat **out_stats, uint32_t *out_count) {
     KILN_CHECK(db->kind == KILN_DB_RECORDS);
     kiln_strbuf sql = {0};
-    append_stats(&sql);
+    condition_list conditions = {0};
+    append_stats(projects, &sql, &conditions);
     kiln_db_statement *statement = NULL;
     kiln_status st = kiln_db_prepare(db, sql.data, &statement);
     kiln_strbuf_deinit(&sql);
     if (st) return st;
+    for (uint32_t i = 0; i < conditions.count; i++)
+        kiln_db_bind_text(statement, i + 1, conditions.value[i]);
 
     KILN_VEC(kiln_db_stat) found = {0};
     bool row = false;
@@ -350,4 +374,9 @@ kiln_status kiln_db_stats(kiln_db *db, kiln_arena *arena, kiln_db_stat **out_sta
     *out_stats = found.data;
     *out_count = found.count;
     return NULL;
+}
+
+kiln_status kiln_db_stats(kiln_db *db, kiln_arena *arena, kiln_db_stat **out_stats,
+                          uint32_t *out_count) {
+    return kiln_db_stats_of(db, NULL, arena, out_stats, out_count);
 }

@@ -70,6 +70,9 @@ def show(name, result):
         times = result[key]
         print(f"  {labels[key]:<20}median {times['median']:.3g} {unit}, p99 {times['p99']:.3g} {unit}, "
               f"max {times['max']:.3g} {unit} of {times['count']}")
+        spent = result.get(key + "_of_processor")
+        if spent:
+            print(f"  {'  processor time':<20}median {spent['median']:.3g} {unit}, p99 {spent['p99']:.3g} {unit}")
 
 
 def run(options, work):

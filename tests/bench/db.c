@@ -1,12 +1,13 @@
 /* bench-db PATH ROWS [GROUP]: fills a records database through db/ and asks it, as tuners do;
- * prints one JSON object. PATH must not exist yet (a server's database: be empty). A group is
- * committed when it has GROUP rows, or (0) as the tuner does, when half of KILN_DB_GROUP_NS is
- * over. */
+ * prints one JSON object. A PATH that exists is only asked; a server's database must be empty. A
+ * group is committed when it has GROUP rows, or (0) as the tuner does, when half of
+ * KILN_DB_GROUP_NS is over. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/rand.h"
 #include "base/vec.h"
@@ -166,7 +167,8 @@ static void ask(kiln_db *db, const char *name, kiln_db_filter filter) {
     kiln_rand_init(&rand, 2);
     kiln_arena arena;
     kiln_arena_init(&arena, 0);
-    times all = {0};
+    times all = {0}, processor = {0};
+    kiln_strbuf cpu_name = {0};
     for (int i = 0; i < QUESTIONS; i++) {
         kiln_db_record *record = NULL;
         uint32_t count = 0;
@@ -174,11 +176,16 @@ static void ask(kiln_db *db, const char *name, kiln_db_filter filter) {
         if (filter.by_layout)
             filter.layout_in = filter.layout_out = layout_of(kiln_rand_below(&rand, LAYOUTS));
         kiln_arena_reset(&arena);
-        uint64_t begin_ns = kiln_clock_ns();
+        uint64_t begin_ns = kiln_clock_ns(), cpu_ns = kiln_clock_thread_ns();
         fail_on(kiln_db_records(db, &filter, &arena, &record, &count));
+        kiln_vec_push(&processor, (double)(kiln_clock_thread_ns() - cpu_ns));
         kiln_vec_push(&all, (double)(kiln_clock_ns() - begin_ns));
     }
     print_times(name, &all, 1e3);
+    kiln_strbuf_printf(&cpu_name, "%s_of_processor", name);
+    print_times(cpu_name.data, &processor, 1e3);
+    kiln_strbuf_deinit(&cpu_name);
+    kiln_vec_deinit(&processor);
     kiln_vec_deinit(&all);
     kiln_arena_deinit(&arena);
 }
@@ -214,10 +221,16 @@ int main(int argc, char **argv) {
         return 2;
     }
     kiln_db *db = NULL;
+    const bool is_filled = kiln_file_exists(argv[1]);
+    uint64_t begin_ns = kiln_clock_process_ns();
     fail_on(kiln_db_open(argv[1], KILN_DB_RECORDS, KILN_DB_WRITE, &db));
-    put_parents(db);
-    printf("{");
-    fill(db, rows, group);
+    if (is_filled) {
+        printf("{\"migrated_s\": %.9g", (double)(kiln_clock_process_ns() - begin_ns) / 1e9);
+    } else {
+        put_parents(db);
+        printf("{");
+        fill(db, rows, group);
+    }
     kiln_db_close(db);
     open_again(argv[1], KILN_DB_WRITE, "open_to_write_ms");
     open_again(argv[1], KILN_DB_READ, "open_to_read_ms");

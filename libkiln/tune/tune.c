@@ -127,18 +127,23 @@ static kiln_status send_request(const kiln_request *r) {
     return st;
 }
 
+static const char *subject_of(uint32_t what) {
+    if (what <= KILN_REQUEST_COMPILE) return "the path of a model";
+    if (what == KILN_REQUEST_EXPLAIN) return "the identity of a trial";
+    return what == KILN_REQUEST_COST_MODEL ? "a target" : "the identity of a job";
+}
+
 static kiln_status check_options(const kiln_request_options *o) {
     if (o->struct_bytes < sizeof *o)
         return KILN_ERROR(INVALID_ARGUMENT,
                           "struct_bytes of the options is %zu; set it to sizeof "
                           "(kiln_request_options)",
                           o->struct_bytes);
-    if (o->what < KILN_REQUEST_TUNE || o->what > KILN_REQUEST_ATTACH)
+    if (o->what < KILN_REQUEST_TUNE || o->what > KILN_REQUEST_COST_MODEL)
         return KILN_ERROR(INVALID_ARGUMENT, "there is no request %u", o->what);
     if (!o->subject && o->what != KILN_REQUEST_JOBS)
         return KILN_ERROR(INVALID_ARGUMENT, "the request has no subject: it needs %s",
-                          o->what <= KILN_REQUEST_COMPILE ? "the path of a model"
-                                                          : "the identity of a job");
+                          subject_of(o->what));
     return KILN_OK;
 }
 

@@ -37,7 +37,14 @@ enum {
     KILN_REQUEST_JOB = 4,    /* a job's identity: its result, with its tasks */
     KILN_REQUEST_CANCEL = 5, /* a job's identity: ends it */
     KILN_REQUEST_WATCH = 6,  /* a job's identity: its progress until it ends */
-    KILN_REQUEST_ATTACH = 7  /* the same, and imports its records into the database `db` */
+    KILN_REQUEST_ATTACH = 7, /* the same, and imports its records into the database `db` */
+    /* On the database of records that the setting `db` names. */
+    KILN_REQUEST_EXPLAIN = 8,   /* a trial's identity: a result {"event": "explain", "trial",
+                                   "stage", "codegen_version", "text"} for each of `stage`, some of
+                                   trace,words,loops,asm */
+    KILN_REQUEST_COST_MODEL = 9 /* a target: a result {"event": "cost model", ...}, how a learned
+                                   cost model ranks trials that it has not seen, and which features
+                                   matter; with `task` also {"event": "trials", ...} over these */
 };
 
 /* An option of the command, without "--": {"trials", "64"}; {"exact", NULL} if it has no value;

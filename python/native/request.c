@@ -135,10 +135,16 @@ static int request_exec(PyObject *module) {
     static const struct {
         const char *name;
         int number;
-    } constant[] = {{"TUNE", KILN_REQUEST_TUNE},     {"COMPILE", KILN_REQUEST_COMPILE},
-                    {"JOBS", KILN_REQUEST_JOBS},     {"JOB", KILN_REQUEST_JOB},
-                    {"CANCEL", KILN_REQUEST_CANCEL}, {"WATCH", KILN_REQUEST_WATCH},
-                    {"ATTACH", KILN_REQUEST_ATTACH}, {"PROGRESS", KILN_REQUEST_PROGRESS},
+    } constant[] = {{"TUNE", KILN_REQUEST_TUNE},
+                    {"COMPILE", KILN_REQUEST_COMPILE},
+                    {"JOBS", KILN_REQUEST_JOBS},
+                    {"JOB", KILN_REQUEST_JOB},
+                    {"CANCEL", KILN_REQUEST_CANCEL},
+                    {"WATCH", KILN_REQUEST_WATCH},
+                    {"ATTACH", KILN_REQUEST_ATTACH},
+                    {"EXPLAIN", KILN_REQUEST_EXPLAIN},
+                    {"COST_MODEL", KILN_REQUEST_COST_MODEL},
+                    {"PROGRESS", KILN_REQUEST_PROGRESS},
                     {"RESULT", KILN_REQUEST_RESULT}};
     request_state *state = PyModule_GetState(module);
     state->errors = kiln_errors_import();

@@ -241,7 +241,7 @@ static void a_request_that_is_none_does_not_start(void **state) {
     assert_int_equal(kiln_request_start(&options, &request, error, sizeof error),
                      KILN_INVALID_ARGUMENT);
     expect_contains(error, "the path of a model");
-    options.what = KILN_REQUEST_ATTACH + 1;
+    options.what = KILN_REQUEST_COST_MODEL + 1;
     assert_int_equal(kiln_request_start(&options, &request, error, sizeof error),
                      KILN_INVALID_ARGUMENT);
     options.struct_bytes--;

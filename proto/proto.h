@@ -135,6 +135,57 @@ typedef enum kiln_board_service {
     KILN_BOARD_SERVICES(KILN_WIRE_VALUE) KILN_BOARD_SERVICE_COUNT
 } kiln_board_service;
 
+/* What UPGRADE_ORDER asks of the tracker. */
+#define KILN_UPGRADE_ACTS(X)          \
+    X(KILN_UPGRADE_BEGIN, 0, "begin") \
+    X(KILN_UPGRADE_CANCEL, 1, "cancel")
+typedef enum kiln_upgrade_act {
+    KILN_UPGRADE_ACTS(KILN_WIRE_VALUE) KILN_UPGRADE_ACT_COUNT
+} kiln_upgrade_act;
+
+/* Of an upgrade of the fleet. */
+#define KILN_UPGRADE_STATES(X)                                         \
+    X(KILN_UPGRADE_NONE, 0, "none")                                    \
+    X(KILN_UPGRADE_RUNNING, 1, "running")                              \
+    X(KILN_UPGRADE_DONE, 2, "done")                                    \
+    X(KILN_UPGRADE_STOPPED, 3, "stopped") /* because a board failed */ \
+    X(KILN_UPGRADE_CANCELLED, 4, "cancelled")
+typedef enum kiln_upgrade_state {
+    KILN_UPGRADE_STATES(KILN_WIRE_VALUE) KILN_UPGRADE_STATE_COUNT
+} kiln_upgrade_state;
+
+/* Of a board in an upgrade (docs/decisions/0153-rolling-upgrades.md). */
+#define KILN_UPGRADE_STAGES(X)                        \
+    X(KILN_UPGRADE_STAGE_WAITING, 0, "waiting")       \
+    X(KILN_UPGRADE_STAGE_PREPARING, 1, "preparing")   \
+    X(KILN_UPGRADE_STAGE_DRAINING, 2, "draining")     \
+    X(KILN_UPGRADE_STAGE_RESTARTING, 3, "restarting") \
+    X(KILN_UPGRADE_STAGE_DONE, 4, "done")             \
+    X(KILN_UPGRADE_STAGE_FAILED, 5, "failed")         \
+    X(KILN_UPGRADE_STAGE_SKIPPED, 6, "skipped")       \
+    X(KILN_UPGRADE_STAGE_CANCELLED, 7, "cancelled")
+typedef enum kiln_upgrade_stage {
+    KILN_UPGRADE_STAGES(KILN_WIRE_VALUE) KILN_UPGRADE_STAGE_COUNT
+} kiln_upgrade_stage;
+
+/* What UPGRADE tells a board, and what it reports. */
+#define KILN_UPGRADE_STEPS(X)                                                          \
+    X(KILN_UPGRADE_PREPARE, 0, "prepare") /* check the signature, fetch the archive */ \
+    X(KILN_UPGRADE_RESTART, 1, "restart")                                              \
+    X(KILN_UPGRADE_FORGET, 2, "forget") /* unless it has restarted */
+typedef enum kiln_upgrade_step {
+    KILN_UPGRADE_STEPS(KILN_WIRE_VALUE) KILN_UPGRADE_STEP_COUNT
+} kiln_upgrade_step;
+#define KILN_UPGRADE_REPORTS(X)                                      \
+    X(KILN_UPGRADE_IS_READY, 0, "ready")                             \
+    X(KILN_UPGRADE_IS_RESTARTING, 1, "restarting") /* or on trial */ \
+    X(KILN_UPGRADE_IS_DONE, 2, "done")                               \
+    X(KILN_UPGRADE_IS_FAILED, 3, "failed")                           \
+    X(KILN_UPGRADE_IS_REFUSED, 4, "refused") /* this board cannot take the release */
+typedef enum kiln_upgrade_report {
+    KILN_UPGRADE_REPORTS(KILN_WIRE_VALUE) KILN_UPGRADE_REPORT_COUNT
+} kiln_upgrade_report;
+
 /* Role of a person in a project; each has the rights of those before it (tracker/rights.def). */
 #define KILN_MEMBERS(X)                    \
     X(KILN_MEMBER_NONE, 0, "none")         \
@@ -176,8 +227,13 @@ bool kiln_peer_role_find(kiln_str name, kiln_peer_role *out_role);
 const char *kiln_phase_name(kiln_phase phase);
 const char *kiln_job_state_name(kiln_job_state state);
 const char *kiln_stop_name(kiln_stop stop);
-const char *kiln_board_service_name(kiln_board_service service); /* "drained" */
-const char *kiln_member_name(kiln_member role);                  /* "operator" */
+const char *kiln_board_service_name(kiln_board_service service);  /* "drained" */
+const char *kiln_upgrade_act_name(kiln_upgrade_act act);          /* "cancel" */
+const char *kiln_upgrade_state_name(kiln_upgrade_state state);    /* "stopped" */
+const char *kiln_upgrade_stage_name(kiln_upgrade_stage stage);    /* "draining" */
+const char *kiln_upgrade_step_name(kiln_upgrade_step step);       /* "restart" */
+const char *kiln_upgrade_report_name(kiln_upgrade_report report); /* "failed" */
+const char *kiln_member_name(kiln_member role);                   /* "operator" */
 bool kiln_member_find(kiln_str name, kiln_member *out_role);
 const char *kiln_setting_name(kiln_setting setting); /* "board-seconds" */
 const char *kiln_setting_text(kiln_setting setting); /* for people */

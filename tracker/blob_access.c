@@ -1,6 +1,7 @@
 /* Which peers may get and put a blob. Knowing its digest is not enough. A peer may get blobs that
  * it uploaded itself. Beyond that a person gets blobs of jobs that it may read, a tuner those of
- * its jobs, a board those that trials sent to it name, and the holder of a lease the outputs that
+ * its jobs, a board those that trials sent to it name and the archives of
+ * an upgrade of the fleet, and the holder of a lease the outputs that
  * its board sent back. Programs of the tracker's own user, and unproven peers of an --insecure
  * tracker, get all blobs. */
 #include <string.h>
@@ -56,6 +57,7 @@ static bool was_sent(const kiln_tracker_peer *peer, const kiln_digest *digest) {
 static bool may_have(kiln_tracker *t, const kiln_tracker_peer *peer, const kiln_digest *digest) {
     if (is_free(peer) || kiln_tracker_put_find(t, peer, digest)) return true;
     if (kiln_tracker_is_no_blob(digest)) return false;
+    if (peer->board && kiln_tracker_boards_is_release(t, digest)) return true;
     return (peer->board && is_of_its_trials(t, peer->board, digest)) || was_sent(peer, digest) ||
            is_of_its_jobs(t, peer, digest);
 }

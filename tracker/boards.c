@@ -164,7 +164,8 @@ static void leave_idle(kiln_tracker *t, kiln_tracker_device *device) {
 
 static bool is_available(const kiln_tracker_board *board) {
     return board->peer && !board->peer->closing && board->known && !board->sick &&
-           !board->leaving && board->service == KILN_BOARD_IN_SERVICE && !board->lacking;
+           !board->leaving && !board->upgrading && board->service == KILN_BOARD_IN_SERVICE &&
+           !board->lacking;
 }
 
 static void refresh_device(kiln_tracker *t, kiln_tracker_device *device, bool available) {
@@ -201,6 +202,19 @@ void kiln_tracker_offer_idle(kiln_tracker *t) {
         t->boards.idle.data[i]->offered = true;
         kiln_vec_push(&t->boards.offered, t->boards.idle.data[i]);
     }
+}
+
+void kiln_tracker_boards_offer_releases(kiln_tracker *t, const kiln_digest *release,
+                                        uint32_t count) {
+    KILN_CHECK(count <= KILN_MESSAGES_RELEASES);
+    if (count) memcpy(t->boards.release, release, count * sizeof *release);
+    t->boards.release_count = count;
+}
+
+bool kiln_tracker_boards_is_release(const kiln_tracker *t, const kiln_digest *digest) {
+    for (uint32_t i = 0; i < t->boards.release_count; i++)
+        if (kiln_digest_equal(&t->boards.release[i], digest)) return true;
+    return false;
 }
 
 kiln_tracker_device *kiln_tracker_boards_take_offered(kiln_tracker *t) {

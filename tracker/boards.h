@@ -38,7 +38,8 @@ typedef struct kiln_tracker_requirement {
     X(QUARANTINED, "quarantined") \
     X(RELEASED, "released")       \
     X(UNFENCED, "unfenced")       \
-    X(IMPOSTOR, "impostor")
+    X(IMPOSTOR, "impostor")       \
+    X(UPGRADE, "upgrade")
 typedef enum kiln_tracker_board_event {
 #define X(NAME, name) KILN_TRACKER_PAST_##NAME,
     KILN_TRACKER_PASTS(X)
@@ -79,7 +80,7 @@ typedef struct kiln_tracker_order {
     uint32_t stream;
 } kiln_tracker_order;
 
-/* A board that a tracker has seen. Written by board_link.c and board_service.c, too. */
+/* A board that a tracker has seen. Written by board_link.c, board_service.c and upgrades.c, too. */
 typedef struct kiln_tracker_board {
     uint64_t number; /* ascending in kiln_tracker_boards.all */
     kiln_tracker_text node, boot;
@@ -94,6 +95,8 @@ typedef struct kiln_tracker_board {
     uint64_t lost_ns;                                  /* when peer is NULL */
     bool lost_busy;                                    /* it was lost while a trial ran */
     bool sick, leaving;
+    bool upgrading;    /* it drains or restarts for an upgrade of the fleet */
+    char upgrade[192]; /* its part in the last upgrade, for people */
     kiln_board_service service;
     char text[KILN_MESSAGES_NAME + 1]; /* why it is sick or out of service */
     uint64_t probation_ns; /* end of a quarantine by the tracker; 0: there is none, or a person
@@ -135,6 +138,9 @@ typedef struct kiln_tracker_boards {
     KILN_VEC(kiln_tracker_requirement *) requirements; /* NULL: a free place */
     kiln_map requirement_of_text;
     KILN_VEC(kiln_tracker_figures) figures;
+    kiln_digest release[KILN_MESSAGES_RELEASES]; /* archives of the last upgrade, which boards may
+                                                    get */
+    uint32_t release_count;
     uint32_t fences;         /* a bit per kiln_fence that boards must have */
     uint64_t forget_lost_ns; /* boards that are lost this long are forgotten; 0: never */
 } kiln_tracker_boards;
@@ -195,6 +201,11 @@ uint64_t kiln_tracker_board_persist(kiln_tracker *t, kiln_tracker_board *board);
 void kiln_tracker_boards_write_events(kiln_tracker *t);
 /* Offers all idle devices again, as after a quota was raised. */
 void kiln_tracker_offer_idle(kiln_tracker *t);
+
+/* Lets boards get these blobs instead of those of the last call. */
+void kiln_tracker_boards_offer_releases(kiln_tracker *t, const kiln_digest *release,
+                                        uint32_t count);
+bool kiln_tracker_boards_is_release(const kiln_tracker *t, const kiln_digest *digest);
 
 /* requirements.c */
 /* The entry for these requirements, with one more user. */

@@ -12,6 +12,7 @@ static const char *state_of(const kiln_tracker_board *board) {
     if (!board->peer) return "lost";
     if (board->sick) return "sick";
     if (board->lacking) return "unfenced";
+    if (board->upgrading) return "upgrading";
     if (board->leaving) return "leaving";
     return board->busy ? "leased" : "free";
 }
@@ -50,7 +51,9 @@ kiln_msg_board_row kiln_tracker_board_row(kiln_tracker *t, const kiln_tracker_bo
         .fault_run = board->fault_run,
         .noise = board->noise,
         .drift = board->drift,
+        .upgrade = kiln_str_from(board->upgrade),
     };
+    if (board->peer) row.software = kiln_str_from(board->peer->software);
     row.labels.item = board->up.labels.item;
     row.labels.count = board->up.labels.count;
     row.missing = board->up.missing;

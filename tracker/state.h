@@ -31,6 +31,8 @@
 #include "tracker/relay.h"
 #include "tracker/rows.h"
 #include "tracker/scheduler.h"
+#include "tracker/upgrade_orders.h"
+#include "tracker/upgrades.h"
 #include "tracker/watch.h"
 
 struct kiln_tracker {
@@ -51,6 +53,8 @@ struct kiln_tracker {
     kiln_tracker_project_orders project_orders;
     kiln_tracker_watchers watchers;
     kiln_tracker_board_requests board_requests;
+    kiln_tracker_upgrades upgrades;
+    kiln_tracker_upgrade_orders upgrade_orders;
 };
 
 #endif

@@ -10,7 +10,9 @@
 /* Ends what depends on the connection. The entry itself is removed when CLOSED comes. */
 static void end_dependents(kiln_tracker *t, kiln_tracker_peer *peer, const char *why) {
     kiln_tracker_board_requests_peer_gone(t, peer);
-    if (peer->board) kiln_tracker_board_lost(t, peer->board, why);
+    kiln_tracker_board *board = peer->board;
+    if (board) kiln_tracker_board_lost(t, board, why);
+    if (board) kiln_tracker_upgrades_board_lost(t, board);
     kiln_tracker_jobs_peer_gone(t, peer);
     kiln_tracker_watches_peer_gone(t, peer);
     if (peer->role == KILN_PEER_TUNER) kiln_tracker_set_fleet_changed(t);
@@ -149,6 +151,11 @@ static void on_ping(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_message
     kiln_tracker_send(t, peer, &pong);
 }
 
+static void on_board_up(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_message *message) {
+    kiln_tracker_board_up(t, peer, message);
+    if (peer->board) kiln_tracker_upgrades_board_up(t, peer->board);
+}
+
 static void on_nothing(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_message *message) {
     (void)t, (void)peer, (void)message; /* receiving it is enough: the peer was heard */
 }
@@ -171,7 +178,7 @@ static const message_rule rule_table[] = {
     [KILN_MSG_PONG] = kiln_tracker_pong,
     [KILN_MSG_ERROR] = on_nothing,
     [KILN_MSG_GOAWAY] = kiln_tracker_board_goaway,
-    [KILN_MSG_BOARD_UP] = kiln_tracker_board_up,
+    [KILN_MSG_BOARD_UP] = on_board_up,
     [KILN_MSG_BOARD_STATE] = kiln_tracker_board_state,
     [KILN_MSG_JOB_OPEN] = kiln_tracker_job_open,
     [KILN_MSG_JOB_EVENT] = kiln_tracker_job_event,
@@ -194,6 +201,9 @@ static const message_rule rule_table[] = {
     [KILN_MSG_PROJECT_ORDER] = kiln_tracker_project_order,
     [KILN_MSG_PROJECT_QUERY] = kiln_tracker_project_query,
     [KILN_MSG_KICK] = on_kick,
+    [KILN_MSG_UPGRADE_ORDER] = kiln_tracker_upgrade_order,
+    [KILN_MSG_UPGRADE_QUERY] = kiln_tracker_upgrade_query,
+    [KILN_MSG_UPGRADED] = kiln_tracker_upgraded,
 };
 
 static message_rule find_rule(kiln_message_type type) {
@@ -237,6 +247,7 @@ static void on_tick(kiln_tracker *t) {
     kiln_tracker_jobs_tick(t);
     kiln_tracker_watches_tick(t);
     kiln_tracker_board_requests_tick(t);
+    kiln_tracker_upgrades_tick(t);
 }
 
 void kiln_tracker_step(kiln_tracker *t, uint64_t now_ns, const kiln_tracker_event *event,
@@ -253,9 +264,12 @@ void kiln_tracker_step(kiln_tracker *t, uint64_t now_ns, const kiln_tracker_even
             kiln_tracker_job_persisted(t, event->persist, event->failure);
         kiln_tracker_order_persisted(t, event->persist, event->failure);
         kiln_tracker_project_persisted(t, event->persist, event->failure);
+        kiln_tracker_upgrades_persisted(t, event->persist, event->failure);
+        kiln_tracker_upgrade_order_persisted(t, event->persist, event->failure);
         break;
     case KILN_TRACKER_TICK: on_tick(t); break;
     }
+    kiln_tracker_upgrades_advance(t);
     if (kiln_tracker_take_fleet_changed(t)) kiln_tracker_jobs_tick(t);
     kiln_tracker_grant(t);
     kiln_tracker_effects_end(t);
@@ -278,6 +292,7 @@ static kiln_status restore(kiln_tracker *t, const kiln_tracker_row *row) {
     case KILN_TRACKER_ROW_BLOB: return kiln_tracker_put_restore(t, row);
     case KILN_TRACKER_ROW_JOB: return kiln_tracker_job_restore(t, row);
     case KILN_TRACKER_ROW_BOARD: return kiln_tracker_board_restore(t, row);
+    case KILN_TRACKER_ROW_UPGRADE: return kiln_tracker_upgrades_restore(t, row);
     case KILN_TRACKER_ROW_LEASE: return kiln_tracker_lease_restore(t, row);
     case KILN_TRACKER_ROW_EPOCH: kiln_tracker_epoch_restore(t, row); return KILN_OK;
     case KILN_TRACKER_ROW_KIND_COUNT: break;
@@ -297,6 +312,7 @@ kiln_status kiln_tracker_create(const kiln_tracker_row *row, uint32_t row_count,
     kiln_tracker_queue_init(t);
     kiln_tracker_leases_init(t);
     kiln_tracker_blobs_init(t);
+    kiln_tracker_upgrades_init(t);
     kiln_status st = KILN_OK;
     /* In the order of the kinds, because a lease refers to its job, board and share. */
     for (unsigned kind = 0; kind < KILN_TRACKER_ROW_KIND_COUNT; kind++)
@@ -307,12 +323,14 @@ kiln_status kiln_tracker_create(const kiln_tracker_row *row, uint32_t row_count,
         return st;
     }
     kiln_tracker_puts_restored(t);
+    kiln_tracker_upgrades_restored(t);
     *out_tracker = t;
     return KILN_OK;
 }
 
 void kiln_tracker_destroy(kiln_tracker *t) {
     if (!t) return;
+    kiln_tracker_upgrades_free(t);
     kiln_tracker_board_requests_free(t);
     kiln_tracker_watches_free(t);
     kiln_tracker_project_orders_free(t);
@@ -337,4 +355,5 @@ void kiln_tracker_check(const kiln_tracker *t) {
     kiln_tracker_queue_check(t);
     kiln_tracker_leases_check(t);
     kiln_tracker_blobs_check(t);
+    kiln_tracker_upgrades_check(t);
 }

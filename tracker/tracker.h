@@ -67,6 +67,7 @@ typedef enum kiln_tracker_row_kind {
     KILN_TRACKER_ROW_JOB,
     KILN_TRACKER_ROW_SHARE,
     KILN_TRACKER_ROW_BOARD,
+    KILN_TRACKER_ROW_UPGRADE,
     KILN_TRACKER_ROW_LEASE,
     KILN_TRACKER_ROW_EPOCH,
     KILN_TRACKER_ROW_KIND_COUNT
@@ -77,7 +78,8 @@ typedef struct kiln_tracker_row {
     kiln_str id;    /* person, project: its name; member: "PROJECT/PERSON"; quota: its project;
                      * signer: "PROJECT/PUBLIC"; figures: text of a target;
                      * blob: "DIGEST/PERSON"; job: identity; share: "project/" and its name; board:
-                     * node; lease: its board and    slot, "NODE/0"; epoch: "epoch"
+                     * node; upgrade: "upgrade", or "board/NODE" for a board of it; lease: its board
+                     * and slot, "NODE/0"; epoch: "epoch"
                      */
     kiln_str state; /* job: kiln_job_state_name */
     kiln_str body;  /* all but lease and epoch: the encoded record `kept_job`, `kept_share`, ... of

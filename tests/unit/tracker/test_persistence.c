@@ -20,6 +20,7 @@ static const kiln_tracker_row the_rows[] = {
      .state = TEXT("running"),
      .body = TEXT("a job")},
     {.kind = KILN_TRACKER_ROW_BOARD, .id = TEXT("n"), .body = TEXT("a board")},
+    {.kind = KILN_TRACKER_ROW_UPGRADE, .id = TEXT("board/n"), .body = TEXT("an upgrade")},
     {.kind = KILN_TRACKER_ROW_LEASE,
      .id = TEXT("n/1"),
      .board = TEXT("n"),
@@ -151,7 +152,7 @@ static void begin(fixture *f, void **state) {
 
 /* Its number is what tells the rows of one identity apart. */
 static kiln_tracker_row lease_row(fixture *f, uint64_t slot, uint64_t epoch) {
-    kiln_tracker_row row = the_rows[9];
+    kiln_tracker_row row = the_rows[ROWS - 2]; /* a lease */
     row.id = kiln_str_from(kiln_arena_printf(f->arena, "n/%llu", (unsigned long long)slot));
     row.epoch = epoch;
     return row;

@@ -74,6 +74,11 @@ static const struct {
     {KILN_MSG_PROJECTS, "xxxxxxxxx", "xxxxxxxxx"},
     {KILN_MSG_KICK, ".......xx", ".......xx"},
     {KILN_MSG_KICKED, "xxxxxxxxx", "xxxxxxxxx"},
+    {KILN_MSG_UPGRADE_ORDER, ".......xx", ".......xx"},
+    {KILN_MSG_UPGRADE_QUERY, ".......xx", ".......xx"},
+    {KILN_MSG_UPGRADES, "xxxxxxxxx", "xxxxxxxxx"},
+    {KILN_MSG_UPGRADE, "xxxxxxxxx", "xxxxxxxxx"},
+    {KILN_MSG_UPGRADED, "xxxxxxxxx", "xxxxxxxxx"}, /* only of boards */
 };
 
 static void check(kiln_message_type type, kiln_right right, const char *row, bool own) {

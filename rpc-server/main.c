@@ -178,6 +178,19 @@ static void measure_core(const options *o, const kiln_server_shell_options *shel
     kiln_status_free(st); /* whatever else needs the folder reports it */
 }
 
+/* A key file that cannot be used shows now, not in the log. Without --key-file the key may come
+ * later. */
+static kiln_status check_key(const options *o, const kiln_server_shell_options *shell_options) {
+    const kiln_addresses *tracker = &shell_options->tracker;
+    kiln_credentials credentials = {0};
+    kiln_status st = KILN_OK;
+    for (uint32_t i = 0; !st && o->key_file && i < tracker->count; i++)
+        if (!tracker->item[i].is_unix)
+            st = kiln_helper_credentials(shell_options->helper, i, &credentials);
+    explicit_bzero(&credentials, sizeof credentials);
+    return kiln_status_note(st, "--key-file");
+}
+
 static kiln_status serve(const options *o, kiln_server_shell_options *shell_options,
                          kiln_arena *process) {
     kiln_server_shell *shell = NULL;
@@ -185,6 +198,8 @@ static kiln_status serve(const options *o, kiln_server_shell_options *shell_opti
     kiln_status st = split(shell_options);
     if (st && !o->doctor) return st;
     kiln_status_free(st); /* the doctor reports what is wrong with the folder */
+    st = o->doctor ? KILN_OK : check_key(o, shell_options);
+    if (st) return st;
     if (!o->doctor) measure_core(o, shell_options, process, &shell_options->board);
     kiln_privilege_shut(shell_options->builders > 0 && kiln_board_builder_codegen());
     if (shell_options->is_split)

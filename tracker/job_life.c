@@ -42,6 +42,18 @@ static void tell_end(kiln_tracker *t, kiln_tracker_job *job) {
     kiln_tracker_send(t, job->client, &message);
 }
 
+/* A job that was told to stop and whose tuner fails meanwhile ends as it was told to: a cancelled
+ * job is not a failed one. The tuner's reason is added. */
+static kiln_msg_job_done end_as_told(kiln_tracker_job *job, const kiln_msg_job_done *done) {
+    kiln_msg_job_done end = *done;
+    if (!job->ending_ns || !done->code || done->code == (uint32_t)job->ending_code) return end;
+    const char *text = kiln_arena_printf(&job->arena, "%s; while it stopped: %.*s",
+                                         job->ending_text, KILN_STR_ARG(done->text));
+    end.code = (uint32_t)job->ending_code;
+    end.text = kiln_tracker_prose(text);
+    return end;
+}
+
 /* Writes the end of the job. JOB_CLOSE to the tuner and JOB_DONE to the client follow when that is
  * durable. */
 static void end_job(kiln_tracker *t, kiln_tracker_job *job, const kiln_msg_job_done *done) {
@@ -327,13 +339,16 @@ void kiln_tracker_job_cancel(kiln_tracker *t, kiln_tracker_peer *client,
                                 "there is no job %.*s", KILN_STR_ARG(message->cancel.id));
         return;
     }
-    if (!kiln_tracker_job_is_open(job) && !job->persist) {
+    if (!kiln_tracker_job_is_open(job) && !job->persist && !job->abandoned) {
         kiln_tracker_job_tell(t, job, client, message->stream, "it had ended already");
         return;
     }
     kiln_tracker_cancel cancel = {.peer = client->id, .stream = message->stream};
+    const bool was_abandoned = job->abandoned;
+    job->abandoned = false; /* the job stays cancelled when its client comes back */
     kiln_tracker_job_stop(t, job, KILN_CANCELLED, "cancelled on request");
-    cancel.persist = job->persist ? job->persist : kiln_tracker_job_persist(t, job);
+    cancel.persist =
+        job->persist && !was_abandoned ? job->persist : kiln_tracker_job_persist(t, job);
     cancel.state = job->state;
     kiln_tracker_set_text(cancel.job, kiln_str_from(job->id));
     kiln_vec_push(&t->cancels.waiting, cancel);
@@ -451,6 +466,7 @@ void kiln_tracker_job_done(kiln_tracker *t, kiln_tracker_peer *tuner, const kiln
         }
     }
     kiln_tracker_job_add_signer(job, tuner); /* its key may have been rotated since the job began */
+    done = end_as_told(job, &done);
     end_job(t, job, &done);
     kiln_status_free(over);
 }

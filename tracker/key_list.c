@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -12,6 +13,10 @@ struct kiln_tracker_key_list {
     const char *path, *home;
     kiln_audit *audit;
     kiln_keyring *keyring;
+    kiln_timer *timer;   /* while the usual key file is missing */
+    struct stat refused; /* the file that could not be used */
+    kiln_tracker_key_list_opened opened;
+    void *context; /* of opened */
 };
 
 bool kiln_tracker_key_list_find(void *context, kiln_str node, const kiln_sign_public *half,
@@ -75,20 +80,53 @@ static kiln_status open_keyring(kiln_tracker_key_list *list) {
     return kiln_status_note(st, "there are no keys yet, `kiln key new ROLE/NODE` makes them");
 }
 
+static void use_new_file(kiln_tracker_key_list *list) {
+    kiln_status st = open_keyring(list);
+    if (st) kiln_log(KILN_LOG_ERROR, "the new key file cannot be used: %s", kiln_status_text(st));
+    kiln_status_free(st);
+    if (!list->keyring) return;
+    on_keys(list, KILN_OK);
+    if (list->opened) list->opened(list->context);
+}
+
+/* Waits for the usual key file. One that cannot be used is reported once, until it changes. */
+static void look(void *context) {
+    kiln_tracker_key_list *list = context;
+    struct stat now = {0};
+    kiln_strbuf usual = {0};
+    if (list->keyring) return;
+    kiln_strbuf_printf(&usual, "%s/keys", list->home);
+    const bool is_there = stat(usual.data, &now) == 0;
+    const bool is_new = now.st_ino != list->refused.st_ino ||
+                        now.st_mode != list->refused.st_mode ||
+                        now.st_mtim.tv_sec != list->refused.st_mtim.tv_sec ||
+                        now.st_mtim.tv_nsec != list->refused.st_mtim.tv_nsec;
+    kiln_strbuf_deinit(&usual);
+    if (is_there && is_new) use_new_file(list);
+    list->refused = now;
+    if (!list->keyring) kiln_timer_start(list->timer, KILN_NET_KEYS_NS);
+}
+
 kiln_status kiln_tracker_key_list_open(kiln_loop *loop, const char *path, const char *home,
                                        kiln_audit *audit, kiln_tracker_key_list **out_list) {
     kiln_tracker_key_list *list = kiln_alloc(sizeof *list);
     *list = (kiln_tracker_key_list){.loop = loop, .path = path, .home = home, .audit = audit};
     kiln_status st = open_keyring(list);
-    if (st)
+    if (st) {
         kiln_free(list);
-    else
-        *out_list = list;
-    return st;
+        return st;
+    }
+    if (!list->keyring && kiln_tls_supported()) {
+        list->timer = kiln_timer_create(loop, look, list);
+        kiln_timer_start(list->timer, KILN_NET_KEYS_NS);
+    }
+    *out_list = list;
+    return KILN_OK;
 }
 
 void kiln_tracker_key_list_close(kiln_tracker_key_list *list) {
     if (!list) return;
+    kiln_timer_destroy(list->timer);
     kiln_keyring_close(list->keyring);
     kiln_free(list);
 }
@@ -97,14 +135,15 @@ kiln_keyring *kiln_tracker_key_list_keyring(const kiln_tracker_key_list *list) {
     return list->keyring;
 }
 
-bool kiln_tracker_key_list_reload(kiln_tracker_key_list *list) {
-    if (list->keyring) {
+void kiln_tracker_key_list_on_opened(kiln_tracker_key_list *list,
+                                     kiln_tracker_key_list_opened opened, void *context) {
+    list->opened = opened;
+    list->context = context;
+}
+
+void kiln_tracker_key_list_reload(kiln_tracker_key_list *list) {
+    if (list->keyring)
         kiln_keyring_reload(list->keyring);
-        return false;
-    }
-    kiln_status st = open_keyring(list); /* a file that was missing at the start may be there */
-    if (st) kiln_log(KILN_LOG_ERROR, "the new key file cannot be used: %s", kiln_status_text(st));
-    kiln_status_free(st);
-    if (list->keyring) on_keys(list, KILN_OK);
-    return list->keyring != NULL;
+    else
+        use_new_file(list);
 }

@@ -9,7 +9,9 @@
 
 typedef struct kiln_tracker_key_list kiln_tracker_key_list;
 
-/* `path` must be there; NULL: `home`/keys, which need not. All arguments outlive the list.
+/* `path` must be there; NULL: `home`/keys, which need not: the list looks for it every
+ * KILN_NET_KEYS_NS until it comes. A file that disappears later is reported once, and its keys stay
+ * in force. All arguments outlive the list.
  * NOT_FOUND and the errors of kiln_keyring_open. */
 KILN_MUST_USE kiln_status kiln_tracker_key_list_open(kiln_loop *loop, const char *path,
                                                      const char *home, kiln_audit *audit,
@@ -19,8 +21,13 @@ void kiln_tracker_key_list_close(kiln_tracker_key_list *list);
 /* NULL: there is no key file, so that only programs of this machine, or with --insecure everybody,
  * may connect. */
 kiln_keyring *kiln_tracker_key_list_keyring(const kiln_tracker_key_list *list);
-/* Reads the file again. True: there was none before, and listeners have to be given the keyring. */
-bool kiln_tracker_key_list_reload(kiln_tracker_key_list *list);
+/* `opened` is called when a file that was missing at the start has come, so that the listeners get
+ * its keyring. */
+typedef void (*kiln_tracker_key_list_opened)(void *context);
+void kiln_tracker_key_list_on_opened(kiln_tracker_key_list *list,
+                                     kiln_tracker_key_list_opened opened, void *context);
+/* Reads the file again, or looks whether it has come. */
+void kiln_tracker_key_list_reload(kiln_tracker_key_list *list);
 /* A kiln_tracker_find_key, whose context is the list. A node without a role is a tuner. */
 bool kiln_tracker_key_list_find(void *list, kiln_str node, const kiln_sign_public *half,
                                 kiln_tracker_known_key *out_key);

@@ -89,7 +89,7 @@ static uint64_t eta_ms(const kiln_tracker *t, const kiln_tracker_job *job) {
         done += job->done.tasks.item[i].done;
         planned += job->done.tasks.item[i].planned;
     }
-    if (job->state != KILN_JOB_RUNNING || done == 0 || planned <= done) return 0;
+    if (job->state != KILN_JOB_RUNNING || job->ending_ns || done == 0 || planned <= done) return 0;
     return ms_since(t, job->assigned_ns) * (planned - done) / done;
 }
 
@@ -115,6 +115,8 @@ kiln_msg_job_row kiln_tracker_job_row(const kiln_tracker *t, const kiln_tracker_
         .code = job->done.code,
         .signers = job->done.signers,
     };
+    const bool is_stopping = kiln_tracker_job_is_open(job) && job->ending_ns;
+    if (is_stopping) row.text = kiln_str_from(job->ending_text); /* it waits for its tuner */
     const kiln_tracker_peer *tuner = kiln_tracker_tuner_by_node(t, job->tuner);
     if (tuner && !tuner->has_key) row.tuner_name = kiln_str_from(tuner->name);
     for (uint32_t i = 0; i < job->done.tasks.count; i++) row.done += job->done.tasks.item[i].done;

@@ -303,12 +303,16 @@ static kiln_status listen_to_peers(kiln_tracker_shell *shell) {
     return kiln_tracker_listeners_open(shell->loop, &shell->options, &common, &shell->listeners);
 }
 
+static void on_key_file(void *context) {
+    kiln_tracker_shell *shell = context;
+    kiln_tracker_listeners_set_keyring(shell->listeners,
+                                       kiln_tracker_key_list_keyring(shell->keys));
+}
+
 static void on_hangup(void *context, int number) {
     (void)number;
     kiln_tracker_shell *shell = context;
-    if (kiln_tracker_key_list_reload(shell->keys))
-        kiln_tracker_listeners_set_keyring(shell->listeners,
-                                           kiln_tracker_key_list_keyring(shell->keys));
+    kiln_tracker_key_list_reload(shell->keys);
 }
 
 /* ---- Life ---- */
@@ -325,6 +329,7 @@ static kiln_status open_parts(kiln_tracker_shell *shell) {
     if (!st)
         st = kiln_tracker_key_list_open(shell->loop, own->keys, own->home, shell->audit,
                                         &shell->keys);
+    if (!st) kiln_tracker_key_list_on_opened(shell->keys, on_key_file, shell);
     if (!st) st = kiln_identity_create(shell->boot);
     if (!st)
         st = kiln_tracker_blob_files_open(shell->loop, state, own->blobs, own->keep_blobs_ns,

@@ -143,17 +143,27 @@ def test_the_token_works_beside_keys_and_strangers_get_an_error(world):
     world.refused("fleet", "list", "--tracker", "192.0.2.1:9", says="kiln key new")
 
 
-def test_a_key_file_that_comes_later_is_opened_on_sighup(world):
+def test_a_key_file_that_comes_later_is_noticed_and_one_that_goes_keeps_its_keys(world):
     tracker, address = world.tracker()
-    key = make_key(world, "client/ann")
     assert "in force" not in tracker.log.read_text()
-    tracker.send_signal(signal.SIGHUP)
-    until(lambda: "1 keys are in force" in tracker.log.read_text(), "the key file read")
+    key = make_key(world, "client/ann")
+    until(lambda: "1 keys are in force" in tracker.log.read_text(), "the key file noticed")
     assert world.json("fleet", "list", "--tracker", address, "--key-file", key) == []
     make_key(world, "client/bob")
     tracker.send_signal(signal.SIGHUP)
     until(lambda: "2 keys are in force" in tracker.log.read_text(), "it read again")
+    os.unlink(pathlib.Path(world.home) / "keys")
+    until(lambda: "its 2 keys stay in force: " in tracker.log.read_text(), "the loss reported")
+    assert world.json("fleet", "list", "--tracker", address, "--key-file", key) == []
     assert world.json("fleet", "list", "--tracker", address) == []  # by the token, as ever
+
+
+def test_a_key_file_that_is_not_there_is_one_error_at_the_start(world):
+    _, address = world.tracker()
+    missing = world.path("none.key")
+    for name in ("kiln-tuner", "kiln-rpc-server"):
+        world.refused("--tracker", address, "--state", world.path(f"of {name}"), "--key-file", missing, says=f"opening {missing}: No such file", name=name)
+    world.refused("jobs", "list", "--tracker", address, "--key-file", missing, says=f"opening {missing}: No such file")
 
 
 def memory_of(pid):

@@ -545,6 +545,54 @@ static void a_cancellation_is_answered_when_it_is_on_disk(void **state) {
     assert_int_equal(fleet_take(f, 31, KILN_MSG_JOB_STATE)->job_state.state, KILN_JOB_CANCELLED);
 }
 
+/* A second person cancels a job that the tracker stopped because its client had gone, before or
+ * after the tuner handed in its results. */
+static void cancel_an_abandoned_job(fleet *f, bool after_its_end) {
+    static const uint64_t others[] = {10, 20, 0};
+    const kiln_message done = done_message(KILN_CANCELLED);
+    const kiln_message cancel = {.type = KILN_MSG_CANCEL,
+                                 .cancel = {.scope = KILN_CANCEL_JOB, .id = KILN_STR("j")}};
+    fleet_running_job(f);
+    fleet_disconnect(f, 30);
+    fleet_wait(f, FLEET_S, others);
+    if (after_its_end) fleet_say(f, 20, &done);
+    fleet_connect(f, 31, KILN_PEER_CLIENT, "second", "c2");
+    fleet_say(f, 31, &cancel);
+    assert_non_null(fleet_take(f, 31, KILN_MSG_JOB_STATE));
+    if (!after_its_end) fleet_say(f, 20, &done);
+    fleet_restart(f);
+    fleet_forget_sent(f);
+    fleet_connect(f, 32, KILN_PEER_CLIENT, "client", "c");
+    fleet_open_job(f, 32, "j", false);
+    assert_int_equal(fleet_take(f, 32, KILN_MSG_JOB_DONE)->job_done.code, KILN_CANCELLED);
+    assert_int_equal(kiln_tracker_counts_of(f->t).jobs_open, 0);
+}
+
+static void a_job_cancelled_while_its_client_was_away_stays_cancelled(void **state) {
+    cancel_an_abandoned_job(*state, false);
+}
+
+static void a_job_cancelled_after_its_client_was_given_up_stays_cancelled(void **state) {
+    cancel_an_abandoned_job(*state, true);
+}
+
+static void a_cancelled_job_whose_tuner_fails_is_called_cancelled(void **state) {
+    fleet *f = *state;
+    const kiln_message cancel = {.type = KILN_MSG_CANCEL,
+                                 .cancel = {.scope = KILN_CANCEL_JOB, .id = KILN_STR("j")}};
+    fleet_running_job(f);
+    fleet_say(f, 30, &cancel);
+    const kiln_tracker_job *job = kiln_tracker_job_find(f->t, KILN_STR("j"));
+    expect_str(kiln_tracker_job_row(f->t, job, false).text, "cancelled on request");
+    kiln_message done = done_message(KILN_INTERNAL);
+    done.job_done.text = KILN_STR("no export");
+    fleet_say(f, 20, &done);
+    const kiln_message *told = fleet_take(f, 30, KILN_MSG_JOB_DONE);
+    assert_int_equal(told->job_done.code, KILN_CANCELLED);
+    expect_str(told->job_done.text, "cancelled on request; while it stopped: no export");
+    assert_int_equal(job->state, KILN_JOB_CANCELLED);
+}
+
 static void a_tuner_hears_how_its_job_ended(void **state) {
     fleet *f = *state;
     kiln_message event = {.type = KILN_MSG_JOB_EVENT, .job_event = {.job = KILN_STR("j")}};
@@ -862,6 +910,9 @@ int main(void) {
         test_with_fleet(a_tuner_that_does_not_stop_is_not_waited_for),
         test_with_fleet(a_job_that_was_told_to_stop_stops_also_after_a_restart),
         test_with_fleet(a_cancellation_is_answered_when_it_is_on_disk),
+        test_with_fleet(a_job_cancelled_while_its_client_was_away_stays_cancelled),
+        test_with_fleet(a_job_cancelled_after_its_client_was_given_up_stays_cancelled),
+        test_with_fleet(a_cancelled_job_whose_tuner_fails_is_called_cancelled),
         test_with_fleet(a_tuner_hears_how_its_job_ended),
         test_with_fleet(cancelling_nothing_says_so),
         test_with_fleet(work_of_a_client_that_is_gone_is_gone_within_a_second),

@@ -38,8 +38,14 @@ static kiln_status fill_defaults(const options *o, kiln_arena *process, kiln_she
     out->model_memory_bytes = o->model_memory_mib << 20;
     out->builder_count =
         o->builders == UINT64_MAX ? default_builders() : (uint32_t)KILN_MIN(o->builders, 256);
-    /* A wrong set-up shows now, not in the log. */
+    /* A wrong set-up shows now, not in the log. A token that is not there yet is no fault: the
+     * first tracker, which may be starting beside this program, makes it. */
     st = kiln_credentials_check(&out->tracker, home, o->key_file, o->insecure);
+    if (kiln_status_code(st) == KILN_NOT_FOUND && !o->key_file) {
+        kiln_log(KILN_LOG_WARN, "%s", kiln_status_text(st));
+        kiln_status_free(st);
+        st = KILN_OK;
+    }
     if (!st) st = kiln_rand_system(&out->seed, sizeof out->seed);
     char *program = NULL;
     if (!st) st = kiln_proc_self(process, &program);

@@ -359,6 +359,16 @@ def test_a_lost_tracker_is_reported_with_a_countdown(world):
         pass
 
 
+def test_programs_of_a_first_fleet_may_start_in_any_order(world):
+    """The token is not there before the first tracker."""
+    tracker, address = world.tracker(home="elsewhere")  # has a port that is free when it is gone
+    world.kill(tracker)
+    tuner = world.tuner(address, wait=False)
+    harness.until(lambda: "no tracker of this user has run here" in tuner.log.read_text(), "its word of it")
+    world.tracker(address=address)
+    harness.connected(tuner)
+
+
 def test_figures_of_a_job_stay_when_its_tracker_is_lost(world):
     tracker, address, _, _ = world.fleet()
     model, db = world.zoo("gemm:96x96x96"), world.path("client.db")

@@ -127,8 +127,7 @@ static kiln_status begin(kiln_tracker *t, const kiln_tracker_peer *client,
             .reason = order->reason};
         *out_persist =
             kiln_tracker_upgrades_begin(t, &row, order->releases.item, order->releases.count);
-        for (uint32_t i = 0; i < boards.count; i++)
-            kiln_tracker_upgrades_add(t, boards.data[i]);
+        for (uint32_t i = 0; i < boards.count; i++) kiln_tracker_upgrades_add(t, boards.data[i]);
     }
     kiln_vec_deinit(&boards);
     return st;
@@ -149,10 +148,9 @@ void kiln_tracker_upgrade_order(kiln_tracker *t, kiln_tracker_peer *client,
     const kiln_msg_upgrade_order *order = &message->upgrade_order;
     kiln_tracker_upgrade_orders *own = &t->upgrade_orders;
     uint64_t persist = 0;
-    kiln_status st =
-        own->persist ? KILN_ERROR(ABORTED, "another order for an upgrade is under way")
-        : order->act == KILN_UPGRADE_CANCEL ? cancel(t, order, &persist)
-                                            : begin(t, client, order, &persist);
+    kiln_status st = own->persist ? KILN_ERROR(ABORTED, "another order for an upgrade is under way")
+                     : order->act == KILN_UPGRADE_CANCEL ? cancel(t, order, &persist)
+                                                         : begin(t, client, order, &persist);
     if (st) {
         kiln_tracker_send_status(t, client, message->stream, (kiln_str){0}, 0, st);
         return;

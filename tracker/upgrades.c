@@ -35,8 +35,7 @@ static kiln_tracker_board *board_of(kiln_tracker *t, const kiln_tracker_upgradin
 
 static uint64_t persist_upgrade(kiln_tracker *t) {
     kiln_tracker_upgrades *own = &t->upgrades;
-    kiln_msg_kept_upgrade kept = {.row = own->row,
-                                  .releases = {own->release, own->release_count}};
+    kiln_msg_kept_upgrade kept = {.row = own->row, .releases = {own->release, own->release_count}};
     const kiln_tracker_row row = {.kind = KILN_TRACKER_ROW_UPGRADE, .id = KILN_STR(ID_UPGRADE)};
     return kiln_tracker_persist_record(t, row, KILN_RECORD_kept_upgrade, &kept);
 }
@@ -67,8 +66,7 @@ static void show(kiln_tracker *t, kiln_tracker_board *board, const kiln_tracker_
 
 static uint64_t bound_of(const kiln_tracker *t, kiln_upgrade_stage stage) {
     switch ((int)stage) {
-    case KILN_UPGRADE_STAGE_PREPARING:
-        return t->effects.now_ns + KILN_TRACKER_UPGRADE_PREPARE_NS;
+    case KILN_UPGRADE_STAGE_PREPARING: return t->effects.now_ns + KILN_TRACKER_UPGRADE_PREPARE_NS;
     case KILN_UPGRADE_STAGE_DRAINING: return t->effects.now_ns + KILN_TRACKER_UPGRADE_DRAIN_NS;
     case KILN_UPGRADE_STAGE_RESTARTING:
         return t->effects.now_ns + t->upgrades.row.wait_s * KILN_NS_PER_S +
@@ -143,8 +141,7 @@ static void fail(kiln_tracker *t, kiln_tracker_upgrading *u, kiln_str why) {
 static const char *unfit(const kiln_tracker_board *board) {
     if (board->peer->version < SPEAKS_OF_UPGRADES)
         return "its program is too old for upgrades: install a newer one by hand";
-    if (!board->up.upgrades)
-        return "it takes no releases: start it with --release-keys FILE";
+    if (!board->up.upgrades) return "it takes no releases: start it with --release-keys FILE";
     return NULL;
 }
 
@@ -154,8 +151,7 @@ static uint32_t room(const kiln_tracker *t) {
     uint32_t done = 0;
     for (uint32_t i = 0; i < own->all.count && done < own->row.canaries; i++)
         done += own->all.data[i]->stage == KILN_UPGRADE_STAGE_DONE;
-    const uint32_t most =
-        done < own->row.canaries ? own->row.canaries - done : own->row.at_once;
+    const uint32_t most = done < own->row.canaries ? own->row.canaries - done : own->row.at_once;
     return most > own->active ? most - own->active : 0;
 }
 
@@ -278,11 +274,11 @@ uint64_t kiln_tracker_upgrades_end(kiln_tracker *t, kiln_upgrade_state state, co
         if (board && board->peer) tell(t, board, KILN_UPGRADE_FORGET);
         enter(t, u, KILN_UPGRADE_STAGE_CANCELLED, (kiln_str){0});
     }
-    kiln_tracker_log(t, &(kiln_tracker_note){.what = KILN_TRACKER_UPGRADE_ENDED,
-                                             .text = own->row.text.size
-                                                         ? own->row.text
-                                                         : kiln_str_from(
-                                                               kiln_upgrade_state_name(state))});
+    kiln_tracker_log(
+        t, &(kiln_tracker_note){.what = KILN_TRACKER_UPGRADE_ENDED,
+                                .text = own->row.text.size
+                                            ? own->row.text
+                                            : kiln_str_from(kiln_upgrade_state_name(state))});
     return persist_upgrade(t);
 }
 

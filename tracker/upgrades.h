@@ -39,7 +39,8 @@ void kiln_tracker_upgrades_free(kiln_tracker *t);
 
 /* ---- For orders ---- */
 /* Replaces the last upgrade, which is not running, and returns the PERSIST of the new row. `row`
- * lacks its number; it and the statements are copied. Boards follow by kiln_tracker_upgrades_add. */
+ * lacks its number; it and the statements are copied. Boards follow by kiln_tracker_upgrades_add.
+ */
 uint64_t kiln_tracker_upgrades_begin(kiln_tracker *t, const kiln_msg_upgrade_row *row,
                                      const kiln_msg_release_statement *release, uint32_t count);
 void kiln_tracker_upgrades_add(kiln_tracker *t, const kiln_tracker_board *board);

@@ -7,7 +7,7 @@
 #define BOARD(i) (100u + (i))
 
 #define HEX64 "5feceb66ffc86f38d952786c6d696c79c2dbc239dd4e91b46729d73a27fb57e9"
-#define STATEMENT(version, arch)                                                             \
+#define STATEMENT(version, arch)                                                                 \
     "kiln release 1\nname kiln-board\nversion " version "\narch " arch "\nsize 7\nsha256 " HEX64 \
     "\nkey " HEX64 "\nsignature " HEX64 HEX64 "\n"
 
@@ -51,12 +51,11 @@ static void set_up(fleet *f, uint32_t boards) {
 }
 
 static kiln_message begin(uint32_t canaries, uint32_t at_once) {
-    return (kiln_message){.type = KILN_MSG_UPGRADE_ORDER,
-                          .stream = 7,
-                          .upgrade_order = {.releases = {&x86, 1},
-                                            .canaries = canaries,
-                                            .at_once = at_once,
-                                            .wait_s = 30}};
+    return (kiln_message){
+        .type = KILN_MSG_UPGRADE_ORDER,
+        .stream = 7,
+        .upgrade_order = {
+            .releases = {&x86, 1}, .canaries = canaries, .at_once = at_once, .wait_s = 30}};
 }
 
 static const kiln_msg_upgrades *order(fleet *f, const kiln_message *message) {
@@ -84,15 +83,13 @@ static kiln_upgrade_stage stage_of(fleet *f, uint32_t i) {
 }
 
 #define assert_stage(f, i, STAGE) assert_int_equal(stage_of(f, i), KILN_UPGRADE_STAGE_##STAGE)
-#define assert_state(f, STATE) \
-    assert_int_equal(status(f)->upgrade.state, KILN_UPGRADE_##STATE)
+#define assert_state(f, STATE) assert_int_equal(status(f)->upgrade.state, KILN_UPGRADE_##STATE)
 
 static void report(fleet *f, uint32_t i, kiln_upgrade_report what, const char *text) {
-    const kiln_message message = {
-        .type = KILN_MSG_UPGRADED,
-        .upgraded = {.number = f->t->upgrades.row.number,
-                     .report = (uint32_t)what,
-                     .text = kiln_str_from(text)}};
+    const kiln_message message = {.type = KILN_MSG_UPGRADED,
+                                  .upgraded = {.number = f->t->upgrades.row.number,
+                                               .report = (uint32_t)what,
+                                               .text = kiln_str_from(text)}};
     fleet_say(f, BOARD(i), &message);
 }
 
@@ -339,10 +336,10 @@ static void cancelling_calls_back_all_that_have_not_restarted(void **state) {
     order(f, &message);
     report(f, 1, KILN_UPGRADE_IS_READY, "");
     fleet_forget_sent(f);
-    message = (kiln_message){.type = KILN_MSG_UPGRADE_ORDER,
-                             .stream = 7,
-                             .upgrade_order = {.act = KILN_UPGRADE_CANCEL,
-                                               .reason = KILN_STR("too early")}};
+    message = (kiln_message){
+        .type = KILN_MSG_UPGRADE_ORDER,
+        .stream = 7,
+        .upgrade_order = {.act = KILN_UPGRADE_CANCEL, .reason = KILN_STR("too early")}};
     order(f, &message);
     assert_state(f, CANCELLED);
     assert_true(is_told(f, 0, KILN_UPGRADE_FORGET));

@@ -125,6 +125,7 @@ static void on_message(kiln_server *s, const kiln_message *message) {
     case KILN_MSG_TRIAL: on_trial(s, message); break;
     case KILN_MSG_TRIAL_ACK: on_ack(s, &message->trial_ack); break;
     case KILN_MSG_CANCEL: on_cancel(s, &message->cancel); break;
+    case KILN_MSG_UPGRADE: kiln_server_upgrade_ordered(s, &message->upgrade); break;
     case KILN_MSG_LEASE_LOST: kiln_server_void_lease(s, message->lease_lost.lease); break;
     case KILN_MSG_PING: {
         kiln_message pong = {
@@ -151,6 +152,7 @@ static void introduce(kiln_server *s) {
     }
     kiln_server_send(s, &up);
     if (is_sick(s)) tell_state(s);
+    kiln_server_upgrade_opened(s);
     for (uint32_t i = 0; i < s->entry.count; i++) {
         kiln_server_entry *e = s->entry.data[i];
         if (e->state == KILN_ENTRY_KEPT) kiln_server_send_result(s, e);
@@ -162,6 +164,7 @@ static void introduce(kiln_server *s) {
 
 static void on_closed(kiln_server *s) {
     kiln_link_closed(&s->link, s->now_ns);
+    kiln_server_upgrade_closed(s);
     for (uint32_t i = 0; i < s->entry.count; i++) kiln_server_excuse_fetches(s->entry.data[i]);
 }
 
@@ -180,6 +183,7 @@ static void tick_link(kiln_server *s) {
 uint64_t kiln_server_next_ns(const kiln_server *s) {
     uint64_t next =
         KILN_MIN(kiln_link_next_ns(&s->link), kiln_health_next_ns(&s->health, s->now_ns));
+    next = KILN_MIN(next, kiln_server_upgrade_next_ns(s));
     for (uint32_t i = 0; i < s->entry.count; i++)
         next = KILN_MIN(next, kiln_server_entry_next_ns(s, s->entry.data[i]));
     return next;
@@ -197,7 +201,10 @@ void kiln_server_step(kiln_server *s, uint64_t now_ns, const kiln_server_event *
         break;
     case KILN_SERVER_CLOSED: on_closed(s); break;
     case KILN_SERVER_MESSAGE: on_message(s, event->message); break;
-    case KILN_SERVER_FETCHED: kiln_server_on_fetched(s, event); break;
+    case KILN_SERVER_FETCHED:
+        kiln_server_on_fetched(s, event);
+        kiln_server_upgrade_fetched(s, event);
+        break;
     case KILN_SERVER_BUILT: kiln_server_on_built(s, event); break;
     case KILN_SERVER_LOADED: kiln_server_on_loaded(s, event); break;
     case KILN_SERVER_PHASE: kiln_server_on_phase(s, event); break;
@@ -206,10 +213,12 @@ void kiln_server_step(kiln_server *s, uint64_t now_ns, const kiln_server_event *
     case KILN_SERVER_DIED: kiln_server_on_gone(s, event); break;
     case KILN_SERVER_CHECKED: on_checked(s, event); break;
     case KILN_SERVER_READING: on_reading(s, event); break;
+    case KILN_SERVER_LAUNCHER: kiln_server_upgrade_answered(s, event->failure); break;
     case KILN_SERVER_TICK: break;
     }
     tick_link(s);
     for (uint32_t i = 0; i < s->entry.count; i++) kiln_server_tick_entry(s, s->entry.data[i]);
+    kiln_server_upgrade_tick(s);
     kiln_server_start(s);
     tick_health(s);
     if (is_sick(s) != s->told_sick) tell_state(s);
@@ -230,6 +239,8 @@ kiln_server *kiln_server_create(const kiln_server_options *options, uint64_t now
     kiln_message up = {.type = KILN_MSG_BOARD_UP, .board_up = *options->board};
     s->board = kiln_message_copy(&up, &s->arena).board_up;
     s->board.running.count = 0;
+    kiln_server_upgrade_init(&s->upgrade, options);
+    s->board.upgrades = s->upgrade.keys.count > 0;
     s->slots = kiln_board_up_slots(&s->board);
     KILN_CHECK(s->slots > 0);
     KILN_CHECK(s->slots <= KILN_SERVER_SLOTS_MAX);
@@ -250,6 +261,7 @@ void kiln_server_destroy(kiln_server *s) {
     kiln_vec_deinit(&s->entry);
     kiln_arena_deinit(&s->arena);
     kiln_health_deinit(&s->health);
+    kiln_server_upgrade_deinit(&s->upgrade);
     kiln_free(s);
 }
 

@@ -42,12 +42,23 @@
 
 typedef struct kiln_server kiln_server;
 
+/* What the launcher says of this run (rpc-server/launcher.h). All zero: nothing. */
+typedef struct kiln_server_launch {
+    uint64_t number;     /* of the upgrade that it is about */
+    bool is_trial;       /* this is its new version, which has to confirm */
+    const char *failure; /* why its new version was given up, and this one started again; NULL: it
+                            was not */
+} kiln_server_launch;
+
 typedef struct kiln_server_options {
     const kiln_msg_board_up *board; /* what this board offers; copied. The step fills `running`. */
     const uint32_t
         *disturbs;     /* [slots of all targets] a bit per slot that it disturbs; NULL: all */
     uint64_t seed;     /* of the jitter between dials */
     uint64_t check_ns; /* kiln_health_init */
+    const struct kiln_release_keys *release_keys; /* whose releases it takes; copied. NULL: none */
+    const char *version;                          /* of this program; NULL with no keys */
+    kiln_server_launch launch;
 } kiln_server_options;
 
 typedef enum kiln_server_event_kind {
@@ -64,6 +75,8 @@ typedef enum kiln_server_event_kind {
     KILN_SERVER_DIED,     /* slot, run, text: the child ended without one (crash, KILL) */
     KILN_SERVER_CHECKED,  /* run, failure: a CHECK and its child have ended */
     KILN_SERVER_READING,  /* env: a reading for BOARD_STATE; failure: why the board is sick */
+    KILN_SERVER_LAUNCHER, /* failure: the launcher's answer to RESTART (only if it failed), CONFIRM
+                           */
     KILN_SERVER_TICK,     /* at kiln_server_next_ns, or more often */
 } kiln_server_event_kind;
 
@@ -99,6 +112,10 @@ typedef enum kiln_server_action_kind {
     KILN_SERVER_KILL,  /* kill the process group of `run` in `slot`; DIED or CHECKED follows once it
                           has ended */
     KILN_SERVER_CHECK, /* start the board's self-check in `slot` as `run`; CHECKED follows */
+    KILN_SERVER_RESTART,     /* give the launcher statement `text` and archive `digest` of upgrade
+                                `run`,     whose program has `deadline_ns` to confirm, and end */
+    KILN_SERVER_CONFIRM,     /* tell the launcher that this version is good; LAUNCHER follows */
+    KILN_SERVER_GIVE_UP,     /* tell the launcher that this version is not, because of `text` */
     KILN_SERVER_POWER_CYCLE, /* switch the board off and on, if a command for it was given */
 } kiln_server_action_kind;
 

@@ -1,9 +1,10 @@
-/* The state of the rpc-server's decisions. Only server.c, trials.c and effects.c include it. */
+/* The state of the rpc-server's decisions. Only the files of the step include it. */
 #ifndef KILN_RPC_SERVER_STATE_H
 #define KILN_RPC_SERVER_STATE_H
 
 #include "rpc-server/health.h"
 #include "rpc-server/server.h"
+#include "rpc-server/upgrade.h"
 
 typedef enum kiln_server_entry_state {
     KILN_ENTRY_FETCHING, /* blobs are missing */
@@ -52,6 +53,7 @@ struct kiln_server {
     uint64_t last_run, check_run;
     kiln_msg_env env;
     kiln_health health;
+    kiln_server_upgrade upgrade;
     bool told_sick; /* the state that the tracker was told last */
     /* Valid during a step only. */
     uint64_t now_ns;

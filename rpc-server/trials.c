@@ -346,7 +346,7 @@ static void take_turns(kiln_server *s) {
 void kiln_server_start(kiln_server *s) {
     uint32_t taken = slots_where(s, kiln_server_has_child);
     take_turns(s);
-    if (kiln_health_wants_check(&s->health, s->now_ns)) {
+    if (kiln_health_wants_check(&s->health, s->now_ns) && !kiln_server_upgrade_is_ending(s)) {
         if (!taken) start_check(s);
         return;
     }

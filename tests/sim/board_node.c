@@ -514,6 +514,9 @@ static void carry_out(sim_node *node, const kiln_server_action *action) {
     case KILN_SERVER_TIME: child_goes_on(node, action->slot, action->run); break;
     case KILN_SERVER_KILL: kill_child(node, action); break;
     case KILN_SERVER_CHECK: begin_check(node, action); break;
+    case KILN_SERVER_RESTART:
+    case KILN_SERVER_CONFIRM:
+    case KILN_SERVER_GIVE_UP: break; /* boards here take no releases */
     case KILN_SERVER_POWER_CYCLE:
         sim_note(node->world, "board %u: %s", node->index, action->text);
         break;

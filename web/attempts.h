@@ -12,7 +12,7 @@
 
 typedef struct kiln_attempts {
     struct {
-        uint64_t address; /* its hash */
+        uint64_t address;    /* its hash */
         uint64_t full_at_ns; /* when it may fail KILN_ATTEMPTS_MAX times again; 0: unused */
     } row[KILN_ATTEMPTS_ADDRESSES];
 } kiln_attempts;

@@ -22,6 +22,7 @@ typedef struct question {
     kiln_message message;     /* in `arena` */
     bool is_upload, is_fetch; /* of `digest`, instead of the message */
     kiln_digest digest;
+    bool is_watch;
     bool is_sent, is_refused; /* refused: too many others wait */
     uint32_t stream;
     uint64_t deadline_ns;
@@ -42,7 +43,9 @@ struct kiln_person {
     uint64_t dial_at_ns, heard_ns;
     kiln_status why; /* of the last failed connection */
     question *first, **last;
-    uint32_t question_count;
+    uint32_t question_count, watch_count;
+    void *extra;
+    void (*destroy_extra)(void *extra);
 };
 
 struct kiln_people {
@@ -62,6 +65,7 @@ static question *take_out(kiln_person *p, question **at) {
     *at = q->next;
     if (!*at) p->last = at;
     p->question_count--;
+    p->watch_count -= q->is_watch;
     return q;
 }
 
@@ -100,7 +104,8 @@ static void send_question(kiln_person *p, question *q) {
     } else if (q->is_fetch) {
         kiln_blobs_fetch(p->blobs, &q->digest, on_transferred, q);
     } else {
-        q->stream = q->message.stream = kiln_conn_stream(p->conn);
+        if (!q->message.stream) q->message.stream = kiln_conn_stream(p->conn);
+        q->stream = q->message.stream;
         kiln_status st = kiln_conn_send(p->conn, &q->message);
         if (!st) return;
         question **at = &p->first;
@@ -149,7 +154,7 @@ static kiln_status why_unanswered(const kiln_person *p, const question *q) {
 static void end_overdue(kiln_person *p, uint64_t now_ns) {
     for (question **at = &p->first; *at;) {
         question *q = *at;
-        const bool is_over = now_ns >= q->deadline_ns && !(q->is_sent && q->done);
+        const bool is_over = now_ns >= q->deadline_ns && !(q->is_sent && (q->done || q->is_watch));
         if (!is_over && !q->is_refused) {
             at = &q->next;
             continue;
@@ -248,10 +253,7 @@ static void dial_if_wanted(kiln_person *p, uint64_t now_ns) {
 
 /* ---- Persons ---- */
 
-/* Ends what waits. Its connection may close later, when its owner is gone. */
-static void drop_person(kiln_person *p) {
-    p->is_dropped = true;
-    p->is_open = false;
+static void end_all(kiln_person *p) {
     while (p->first) {
         question *q = take_out(p, &p->first);
         if (q->is_sent && q->done) { /* the transfer holds it until it ends */
@@ -261,6 +263,16 @@ static void drop_person(kiln_person *p) {
             tell(q, NULL, KILN_ERROR(CANCELLED, "the server ends"));
         }
     }
+}
+
+/* Ends what waits. Its connection may close later, when its owner is gone. */
+static void drop_person(kiln_person *p) {
+    p->is_dropped = true;
+    p->is_open = false;
+    end_all(p);
+    if (p->extra) p->destroy_extra(p->extra);
+    p->extra = NULL;
+    end_all(p); /* asked by those that were told */
     if (p->conn)
         kiln_conn_close(p->conn, KILN_OK);
     else
@@ -268,7 +280,8 @@ static void drop_person(kiln_person *p) {
 }
 
 static bool is_unused(const kiln_person *p, uint64_t now_ns) {
-    return !p->users && !p->first && now_ns - p->unused_since_ns >= KILN_PERSON_IDLE_NS;
+    return !p->users && p->question_count == p->watch_count &&
+           now_ns - p->unused_since_ns >= KILN_PERSON_IDLE_NS;
 }
 
 /* A tracker that says nothing is taken for dead. */
@@ -355,18 +368,42 @@ static void append_question(kiln_person *p, question *q) {
     *p->last = q;
     p->last = &q->next;
     p->question_count++;
+    p->watch_count += q->is_watch;
     kiln_timer_start(p->people->soon, 0);
 }
 
-void kiln_person_ask(kiln_person *person, const kiln_message *question_message,
-                     kiln_person_answered answered, void *context) {
+static void append_message(kiln_person *person, const kiln_message *message, bool is_watch,
+                           kiln_person_answered answered, void *context) {
     question *q = kiln_alloc(sizeof *q);
     kiln_arena_init(&q->arena, 512);
-    q->message = kiln_message_copy(question_message, &q->arena);
+    q->message = kiln_message_copy(message, &q->arena);
+    if (!is_watch) q->message.stream = 0;
+    q->is_watch = is_watch;
     q->answered = answered;
     q->context = context;
     append_question(person, q);
 }
+
+void kiln_person_ask(kiln_person *person, const kiln_message *message,
+                     kiln_person_answered answered, void *context) {
+    append_message(person, message, false, answered, context);
+}
+
+void kiln_person_watch(kiln_person *person, const kiln_message *message,
+                       kiln_person_answered answered, void *context) {
+    append_message(person, message, true, answered, context);
+}
+
+uint32_t kiln_person_stream(kiln_person *person) {
+    return person->is_open ? kiln_conn_stream(person->conn) : 0;
+}
+
+void kiln_person_set_extra(kiln_person *person, void *extra, void (*destroy)(void *extra)) {
+    person->extra = extra;
+    person->destroy_extra = destroy;
+}
+
+void *kiln_person_extra(const kiln_person *person) { return person->extra; }
 
 static void transfer(kiln_person *p, const kiln_digest *digest, bool up, kiln_blobs_done done,
                      void *context) {

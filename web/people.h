@@ -62,6 +62,19 @@ typedef void (*kiln_person_answered)(void *context, const kiln_message *answer, 
 void kiln_person_ask(kiln_person *person, const kiln_message *question,
                      kiln_person_answered answered, void *context);
 
+/* The same for a question that may be answered at any later time, as long as the connection lasts:
+ * WATCH. It does not keep the connection open by itself. Uses the question's stream unless that is
+ * 0: one of kiln_person_stream, of the present connection. */
+void kiln_person_watch(kiln_person *person, const kiln_message *question,
+                       kiln_person_answered answered, void *context);
+/* A new stream of the present connection; 0: there is none. */
+uint32_t kiln_person_stream(kiln_person *person);
+
+/* One object that lives as long as the person: `destroy` is called when the person is dropped,
+ * after its questions have ended. NULL at first. */
+void kiln_person_set_extra(kiln_person *person, void *extra, void (*destroy)(void *extra));
+void *kiln_person_extra(const kiln_person *person);
+
 /* Blobs of the tracker, through a store that all persons share: a cache. */
 kiln_blob_store *kiln_people_blobs(kiln_people *people);
 /* As kiln_blobs_upload and kiln_blobs_fetch: gives the tracker a blob of the store, or gets one

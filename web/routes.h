@@ -36,6 +36,7 @@ typedef enum kiln_param_kind {
     KILN_PARAM_ANY,    /* of a body: any JSON; its handler checks it */
 } kiln_param_kind;
 
+#define KILN_LIST_MAX 1000u /* items of one answer */
 #define KILN_PARAMS_MAX 24u /* of one route */
 #define KILN_PARAM_TEXTS_MAX 16u
 

@@ -13,6 +13,25 @@ static const struct {
      "\"csrf\":{\"type\":\"string\"},\"version\":{\"type\":\"string\"},\"projects\":{\"type\":"
      "\"array\",\"items\":{\"type\":\"object\",\"required\":[\"project\",\"role\"],\"properties\":{"
      "\"project\":{\"type\":\"string\"},\"role\":{\"type\":\"string\"}}}}}}"},
+    {"board_log",
+     "{\"type\":\"object\",\"required\":[\"lines\",\"newest\"],\"properties\":{\"newest\":{"
+     "\"type\":"
+     "\"integer\"},\"lines\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"required\":["
+     "\"number\",\"time\",\"level\",\"text\"],\"properties\":{\"number\":{\"type\":\"integer\"},"
+     "\"time\":"
+     "{\"type\":\"string\"},\"level\":{\"type\":\"string\"},\"text\":{\"type\":\"string\"}}}}}}"},
+    {"queue",
+     "{\"type\":\"object\",\"required\":[\"jobs\",\"projects\"],\"properties\":{\"jobs\":{\"type\":"
+     "\"array\",\"items\":{\"type\":\"object\",\"required\":[\"job\",\"project\",\"position\","
+     "\"why\"],"
+     "\"properties\":{\"job\":{\"type\":\"string\"},\"project\":{\"type\":\"string\"},\"user\":{"
+     "\"type\":\"string\"},\"position\":{\"type\":\"integer\",\"minimum\":1},\"why\":{\"type\":"
+     "\"string\"},\"age_ms\":{\"type\":\"integer\"},\"priority\":{\"type\":\"integer\"}}}},"
+     "\"projects\":"
+     "{\"type\":\"array\",\"items\":{\"type\":\"object\",\"required\":[\"project\",\"weight\","
+     "\"share\",\"fair_share\"],\"properties\":{\"project\":{\"type\":\"string\"},\"weight\":{"
+     "\"type\":"
+     "\"integer\"},\"share\":{\"type\":\"number\"},\"fair_share\":{\"type\":\"number\"}}}}}}"},
     {"error",
      "{\"type\":\"object\",\"required\":[\"error\"],\"properties\":{\"error\":{\"type\":\"object\","
      "\"required\":[\"code\",\"message\"],\"properties\":{\"code\":{\"type\":\"string\"},"

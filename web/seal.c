@@ -50,8 +50,8 @@ static bool encrypt(const kiln_digest *key, const uint8_t *nonce, kiln_str conte
     int size = 0, last = 0;
     const bool done =
         cipher && EVP_EncryptInit_ex(cipher, EVP_aes_256_gcm(), NULL, key->byte, nonce) == 1 &&
-        EVP_EncryptUpdate(cipher, out, &size, (const uint8_t *)content.data,
-                          (int)content.size) == 1 &&
+        EVP_EncryptUpdate(cipher, out, &size, (const uint8_t *)content.data, (int)content.size) ==
+            1 &&
         EVP_EncryptFinal_ex(cipher, out + size, &last) == 1 &&
         EVP_CIPHER_CTX_ctrl(cipher, EVP_CTRL_GCM_GET_TAG, (int)TAG_BYTES, out_tag) == 1;
     EVP_CIPHER_CTX_free(cipher);

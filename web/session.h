@@ -18,9 +18,10 @@
 #define KILN_SESSION_S (UINT64_C(12) * 3600) /* a person signs in once a day */
 #define KILN_SESSION_COOKIE "kiln_session"
 #define KILN_CSRF_HEADER "X-Kiln-CSRF"
-#define KILN_CSRF_TEXT 33u        /* hexadecimal digits, and the NUL */
-#define KILN_SIGNED_OUT_MAX 4096u /* remembered until they would expire, as far as there is room \
-                                   */
+#define KILN_CSRF_TEXT 33u /* hexadecimal digits, and the NUL */
+#define KILN_SIGNED_OUT_MAX                                              \
+    4096u /* remembered until they would expire, as far as there is room \
+           */
 #define KILN_WEB_TOKEN_FILE "web-token"
 #define KILN_WEB_TOKEN_BYTES_MAX ((size_t)256)
 

@@ -43,9 +43,9 @@ static void on_projects(void *context, const kiln_message *answer, kiln_status s
     const kiln_msg_projects *page = &answer->projects;
     for (uint32_t i = 0; i < page->projects.count; i++) {
         const kiln_msg_project_row *row = &page->projects.item[i];
-        json_array_append_new(
-            m->projects, json_pack("{s:s%, s:s}", "project", row->project.data, row->project.size,
-                                   "role", kiln_member_name((kiln_member)row->role)));
+        json_array_append_new(m->projects, json_pack("{s:s%, s:s}", "project", row->project.data,
+                                                     row->project.size, "role",
+                                                     kiln_member_name((kiln_member)row->role)));
     }
     m->question.project_query.offset += page->projects.count;
     if (page->projects.count && m->question.project_query.offset < page->total)

@@ -67,6 +67,7 @@ kiln_status kiln_web_create(const kiln_web_options *options, kiln_arena *process
     kiln_status st = kiln_loop_create_stoppable(&web->loop);
     if (!st) st = open_parts(web, process);
     if (!st) {
+        web->events = kiln_events_create(web->loop);
         kiln_openapi_print(&text);
         web->openapi = kiln_strbuf_end(&text, process);
         st = start_server(web);
@@ -85,6 +86,7 @@ void kiln_web_run(kiln_web *web) { kiln_loop_run(web->loop); }
 void kiln_web_destroy(kiln_web *web) {
     if (!web) return;
     kiln_http_server_destroy(web->server);
+    kiln_events_destroy(web->events);
     kiln_people_destroy(web->people);
     kiln_sessions_destroy(web->sessions);
     kiln_loop_destroy(web->loop);

@@ -3,6 +3,7 @@
 #ifndef KILN_WEB_WEB_H
 #define KILN_WEB_WEB_H
 
+#include "web/events.h"
 #include "web/http.h"
 #include "web/people.h"
 #include "web/session.h"
@@ -30,6 +31,7 @@ typedef struct kiln_web {
     kiln_str openapi; /* the document, made once */
     kiln_sessions *sessions;
     kiln_people *people;
+    kiln_events *events;
 } kiln_web;
 
 /* Listens, and writes the port file. `process` and `options` outlive it. Errors of

@@ -64,8 +64,8 @@ static void sizes_are_bounded(void **state) {
     const kiln_digest key = key_of("a");
     static char large[4 * KILN_SEALED_BYTES_MAX];
     kiln_strbuf out = {0};
-    expect_error(kiln_seal(&key, (kiln_str){large, KILN_SEALED_BYTES_MAX - 27}, &out),
-                 OUT_OF_RANGE, "too many");
+    expect_error(kiln_seal(&key, (kiln_str){large, KILN_SEALED_BYTES_MAX - 27}, &out), OUT_OF_RANGE,
+                 "too many");
     memset(large, 'A', sizeof large);
     assert_false(kiln_unseal(&key, (kiln_str){large, sizeof large}, &out));
 }

@@ -154,10 +154,10 @@ static void a_cookie_needs_the_csrf_header_to_change(void **state) {
     expect_contains(text(f, ask(f, "POST /x", kiln_arena_printf(&f->arena, "%s0", csrf))),
                     "HTTP/1.1 403");
     expect_contains(text(f, ask(f, "POST /x", csrf)), "HTTP/1.1 204");
-    expect_contains(text(f, ask(f, "POST /x",
-                                kiln_arena_printf(&f->arena, "%s\r\nSec-Fetch-Site: cross-site",
-                                                  csrf))),
-                    "HTTP/1.1 403");
+    expect_contains(
+        text(f, ask(f, "POST /x",
+                    kiln_arena_printf(&f->arena, "%s\r\nSec-Fetch-Site: cross-site", csrf))),
+        "HTTP/1.1 403");
 }
 
 static void two_sessions_have_two_csrf_values(void **state) {
@@ -181,8 +181,8 @@ static void a_session_ends(void **state) {
     fixture *f = *state;
     const char *cookie = sign_in(f);
     kiln_session session;
-    const kiln_str value = kiln_cookie_find(kiln_str_from(cookie + strlen("Cookie: ")),
-                                            KILN_SESSION_COOKIE);
+    const kiln_str value =
+        kiln_cookie_find(kiln_str_from(cookie + strlen("Cookie: ")), KILN_SESSION_COOKIE);
     assert_true(kiln_session_parse(f->sessions, value, 0, &session));
     assert_false(kiln_session_parse(f->sessions, value, UINT64_MAX, &session));
     const char *csrf = kiln_arena_printf(&f->arena, "%s\r\nX-Kiln-CSRF: %s", cookie, session.csrf);

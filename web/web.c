@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "web/records.h"
 #include "web/routes.h"
 
 #define BLOBS_BYTES_MAX (UINT64_C(4) << 30) /* of the cache of the tracker's blobs */
@@ -64,6 +65,7 @@ kiln_status kiln_web_create(const kiln_web_options *options, kiln_arena *process
     kiln_web *web = kiln_alloc(sizeof *web);
     kiln_strbuf text = {0};
     web->options = options;
+    web->records = kiln_records_create(options->db);
     kiln_status st = kiln_loop_create_stoppable(&web->loop);
     if (!st) st = open_parts(web, process);
     if (!st) {
@@ -90,6 +92,7 @@ void kiln_web_destroy(kiln_web *web) {
     kiln_people_destroy(web->people);
     kiln_sessions_destroy(web->sessions);
     kiln_loop_destroy(web->loop);
+    kiln_records_destroy(web->records);
     kiln_blob_store_close(web->blobs);
     kiln_free(web);
 }

@@ -8,6 +8,8 @@
 #include "web/people.h"
 #include "web/session.h"
 
+typedef struct kiln_records kiln_records;
+
 #define KILN_WEB_SOFTWARE "kiln-web " KILN_VERSION
 
 typedef struct kiln_web_options {
@@ -32,6 +34,7 @@ typedef struct kiln_web {
     kiln_sessions *sessions;
     kiln_people *people;
     kiln_events *events;
+    kiln_records *records;
 } kiln_web;
 
 /* Listens, and writes the port file. `process` and `options` outlive it. Errors of

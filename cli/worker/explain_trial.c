@@ -7,7 +7,6 @@
 #include "cli/common/json.h"
 #include "cli/common/records.h"
 #include "cli/worker/serve.h"
-#include "compiler-core/facts/words.h"
 
 #define ALL_STAGES "trace,words,loops,asm"
 #define EXPLAIN_CPU_S 60u

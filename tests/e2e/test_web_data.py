@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""What the web server answers from the database of records."""
+import json
+import sys
+import urllib.error
+import urllib.request
+
+import harness
+from web_data import Server, change, tuned
+
+NASTY = ["x' OR '1'='1", "'; DROP TABLE record; --", "\"><script>alert(1)</script>", "../../../etc/passwd", "%00", "a" * 256, "☃", "\u202e"]
+
+
+def rounded(value):
+    """With nine digits, as the command prints numbers."""
+    if isinstance(value, dict):
+        return {name: rounded(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [rounded(item) for item in value]
+    return float(f"{value:.9g}") if isinstance(value, float) else value
+
+
+def rows_of(answer):
+    return [dict(zip(answer["columns"], row)) for row in answer["rows"]]
+
+
+def test_answers_are_those_of_the_command(world):
+    db = tuned(world, 12)
+    server = Server(world)
+    best = server.get("records/best")
+    wanted = world.json("db", "best", "--db", db)
+    assert best["total"] == len(wanted) and not best["more"]
+    assert rounded(best["items"]) == wanted, (best, wanted)
+    wanted = world.json("db", "top", "--db", db)
+    top = server.get("records/top")
+    assert rounded(top["items"]) == wanted, (top, wanted)
+    page = server.get("records/top", limit=2, offset=1)
+    assert rounded(page["items"]) == wanted[1:3] and page["more"], page
+    assert rounded(server.get("records/history", limit=1000)["items"]) == world.json("db", "history", "--db", db)
+    newest = server.get("records/history", limit=1, newest="true")["items"]
+    assert rounded(newest) == world.json("db", "history", "--db", db)[-1:], newest
+    [stat] = server.get("records/stats")["items"]
+    [told] = world.json("db", "stats", "--db", db)
+    assert all(stat[name] == told[name] for name in ("task", "op", "target", "records", "ok", "outcomes", "origins")), (stat, told)
+
+
+def test_trials_come_in_pieces(world):
+    tuned(world, 12)
+    server = Server(world)
+    [best] = server.get("records/best")["items"]
+    history = server.get("records/history", limit=1000)["items"]
+    for path in (f"jobs/{best['job_id']}/trials", f"tasks/{best['task_key']}/trials"):
+        everything = server.get(path)
+        rows = rows_of(everything)
+        assert not everything["more"] and [r["trial"] for r in rows] == [r["trial_id"] for r in history]
+        for row, record in zip(rows, history):
+            assert abs(row["median_ns"] - record["median_ns"]) <= 1e-8 * record["median_ns"], (row, record)
+            assert everything["tasks"][row["task"]] == record["task_key"] and everything["outcomes"][row["outcome"]] == record["outcome"]
+            assert everything["searchers"][row["searcher"]] == record["searcher"] and row["final"] == record["final"]
+        since, seen = 0, []
+        while True:
+            piece = server.get(path, since=since, limit=5)
+            seen += [r["trial"] for r in rows_of(piece)]
+            assert len(piece["rows"]) <= 5
+            if not piece["rows"]:
+                break
+            since = piece["next"]
+        assert seen == [r["trial_id"] for r in history] and piece["next"] == since
+    task = server.get(f"tasks/{best['task_key']}")
+    assert task["program"].startswith("program") and len(task["targets"]) == 1 and task["label"] == "matmul 64x64 over 64", task
+    assert server.get(f"trials/{best['trial_id']}")["trial_id"] == best["trial_id"]
+
+
+def test_two_dates_are_compared(world):
+    db = tuned(world, 8)
+    change(db, "UPDATE record SET stored_wall_ns = 86400000000000 * (1 + (rowid > 4))")  # 1970-01-02 and -03
+    server = Server(world)
+    [pair] = server.get("records/compare?before=1970-01-03&before=1970-01-04")["items"]
+    assert pair["label"] == "matmul 64x64 over 64" and pair["b"]["median_ns"] > 0, pair
+    assert abs(pair["ratio"] - pair["b"]["median_ns"] / pair["a"]["median_ns"]) < 1e-12
+    [pair] = server.get("records/compare?before=1970-01-01T23:59:59Z&before=1970-01-03T00:00:00Z")["items"]
+    assert pair["a"] is None and pair["b"] and pair["ratio"] == 0, pair
+    target = pair["b"]["target"]
+    [pair] = server.get(f"records/compare?target={target.replace('+', '%2B')}&target=rpi4")["items"]
+    assert pair["a"]["target"] == target and pair["b"] is None, pair
+    for query in ("", "?target=rpi4", "?before=1970-01-01&before=yesterday", "?before=1970-13-01&before=1970-01-01", "?target=a&target=b"):
+        server.refused(f"records/compare{query}", 400, "INVALID_ARGUMENT")
+
+
+def test_an_export_is_imported(world):
+    db = tuned(world, 8)
+    server = Server(world)
+    status, headers, body = server.ask("GET", "/api/v1/records/export")
+    assert status == 200 and headers["Content-Type"] == "application/jsonl", headers
+    assert [json.loads(line) for line in body.splitlines()] == [json.loads(line) for line in world.run("db", "export", "--db", db).stdout.splitlines()]
+    (world.folder / "copy.jsonl").write_bytes(body)
+    world.run("db", "import", world.path("copy.jsonl"), "--db", world.path("copy.db"))
+    copy, own = (world.sql(name, "SELECT trial_id, median_ns FROM record ORDER BY 1") for name in ("copy.db", "t.db"))
+    assert copy == own and copy
+
+
+def test_there_are_no_records_yet(world):
+    server = Server(world)
+    for path in ("best", "top", "history", "stats"):
+        assert server.get(f"records/{path}")["items"] == []
+    assert server.get("tasks")["total"] == 0 and server.get("jobs/none/trials")["rows"] == []
+    assert server.ask("GET", "/api/v1/records/export")[2] == b""
+    server.refused("tasks/v2:none", 404, "NOT_FOUND")
+    server.refused("trials/none", 404, "NOT_FOUND")
+    tuned(world, 2)  # they are seen without a restart
+    assert len(server.get("records/best")["items"]) == 1
+
+
+def test_hostile_names_find_nothing_and_change_nothing(world):
+    db = tuned(world, 2)
+    server = Server(world)
+    before = world.sql("t.db", "SELECT count(*) FROM record")
+    for text in NASTY:
+        for path in ("best", "top", "history"):
+            for name in ("task", "job"):
+                assert server.get(f"records/{path}", **{name: text})["items"] == [], (path, name, text)
+        assert server.get("records/stats", task=text)["total"] == 0 and server.get("tasks", q=text)["total"] == 0
+        server.refused("records/best", 400, "INVALID_ARGUMENT", target=text)
+    for wrong in ({"limit": "1001"}, {"limit": "-1"}, {"limit": "1e3"}, {"offset": "9" * 30}, {"limit": "0x10"}):
+        server.refused("records/top", 400, "INVALID_ARGUMENT", **wrong)
+    assert world.sql("t.db", "SELECT count(*) FROM record") == before
+    change(db, "UPDATE record SET user = '</script><script>alert(1)</script>' || char(0x202e), searcher = char(27) || '[2J'")
+    [row] = server.get("records/best")["items"]
+    assert row["user"] == "</script><script>alert(1)</script>\u202e" and row["searcher"] == "\x1b[2J"
+
+
+def test_others_are_told_nothing(world):
+    tuned(world, 2)
+    server = Server(world)
+    for path in ("records/best", "records/export", "tasks", "jobs/x/trials", "trials/x", "records/compare"):
+        with urllib.request.urlopen(f"{server.base}/healthz") as health:
+            assert health.status == 200
+        try:
+            urllib.request.urlopen(f"{server.base}/api/v1/{path}")
+        except urllib.error.HTTPError as error:
+            assert error.code == 401 and json.loads(error.read())["error"]["code"] == "UNAUTHENTICATED"
+        else:
+            raise AssertionError(path)
+
+
+if __name__ == "__main__":
+    sys.exit(harness.main(sys.modules[__name__]))

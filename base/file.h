@@ -32,6 +32,10 @@ void kiln_file_sync_folder(const char *path);
 KILN_MUST_USE kiln_status kiln_file_write(const char *path, kiln_str content, unsigned mode);
 /* Writes all of it to an open file; false: `errno` has the cause. */
 bool kiln_file_write_fully(int fd, kiln_str content);
+/* Copies an open file from where it is read next to its end into the new file `to`, which gets
+ * `mode` exactly. Not synced. Nothing is left behind after an error: ALREADY_EXISTS: there is
+ * something at `to`, also a link; RESOURCE_EXHAUSTED: the disk is full; as kiln_file_write. */
+KILN_MUST_USE kiln_status kiln_file_copy(int fd, const char *to, unsigned mode, uint64_t *out_size);
 /* Whether kiln_file_write could write `path` now: makes and removes a file beside it. Same errors;
  * for outputs of long work. */
 KILN_MUST_USE kiln_status kiln_file_check_writable(const char *path);

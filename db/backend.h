@@ -35,8 +35,8 @@ typedef struct kiln_db_value {
     double real;
 } kiln_db_value;
 
-/* All members are required and are called from the handle's thread. `doing` names the operation in
- * error messages: "storing a record". Errors are those of db.h. */
+/* All members but `copy` are required, and all are called from the handle's thread. `doing` names
+ * the operation in error messages: "storing a record". Errors are those of db.h. */
 typedef struct kiln_db_backend {
     /* By kiln_db_kind. */
     const kiln_db_migrations *migrations;
@@ -87,6 +87,8 @@ typedef struct kiln_db_backend {
     kiln_status (*lead)(kiln_db *db, bool *out_leads);
     kiln_status (*claim)(kiln_db *db, kiln_str id, kiln_str holder, bool *out_has);
     kiln_status (*unclaim)(kiln_db *db, kiln_str id, kiln_str holder);
+    /* See kiln_db_copy; NULL: a server, which copies by its own means. Nothing is at `to`. */
+    kiln_status (*copy)(kiln_db *db, const char *to);
 } kiln_db_backend;
 
 struct kiln_db {
@@ -118,6 +120,9 @@ KILN_MUST_USE kiln_status kiln_db_open_with(const char *path, kiln_db_kind kind,
 /* Brings an open handle's schema up to date, each script in a group of its own: a crash leaves the
  * old version or the new one. When reading, the version must be the newest already. */
 KILN_MUST_USE kiln_status kiln_db_migrate(kiln_db *db);
+/* The schema's version, at most that of this program. Errors of read_version; FAILED_PRECONDITION:
+ * it is newer, or there is no schema at all. */
+KILN_MUST_USE kiln_status kiln_db_read_schema(kiln_db *db, uint32_t *out_schema);
 
 /* A statement with this text: a kept one that is idle, or a new one. Every one is given back with
  * kiln_db_release. */

@@ -63,16 +63,22 @@ static kiln_status check_path(const char *path) {
     return st;
 }
 
+static kiln_db *make_handle(const char *path, kiln_db_kind kind, kiln_db_mode mode) {
+    kiln_db *db = kiln_alloc(sizeof *db);
+    const size_t size = strlen(path) + 1;
+    *db = (kiln_db){.backend = backend_of(path), .kind = kind, .mode = mode};
+    db->migrations = &db->backend->migrations[kind];
+    db->path = memcpy(kiln_alloc(size), path, size);
+    kiln_db_print_path(path, &db->name);
+    return db;
+}
+
 kiln_status kiln_db_open_with(const char *path, kiln_db_kind kind, kiln_db_mode mode,
                               const kiln_db_migrations *migrations, kiln_db **out_db) {
     kiln_status st = check_path(path);
     if (st) return st;
-    kiln_db *db = kiln_alloc(sizeof *db);
-    *db = (kiln_db){.backend = backend_of(path), .kind = kind, .mode = mode};
-    db->migrations = migrations ? migrations : &db->backend->migrations[kind];
-    size_t size = strlen(path) + 1;
-    db->path = memcpy(kiln_alloc(size), path, size);
-    kiln_db_print_path(path, &db->name);
+    kiln_db *db = make_handle(path, kind, mode);
+    if (migrations) db->migrations = migrations;
     st = db->backend->open(db);
     if (!st) st = kiln_db_migrate(db);
     if (st) {
@@ -104,6 +110,34 @@ void kiln_db_close(kiln_db *db) {
     kiln_strbuf_deinit(&db->name);
     kiln_free(db->path);
     kiln_free(db);
+}
+
+uint32_t kiln_db_newest_schema(kiln_db_kind kind) { return kiln_db_sqlite_migrations[kind].count; }
+
+static kiln_status refuse_copy(const char *path) {
+    kiln_strbuf name = {0};
+    kiln_db_print_path(path, &name);
+    kiln_status st = KILN_ERROR(UNIMPLEMENTED,
+                                "%s is on a server, which copies it as of one moment by its own "
+                                "means: pg_dump, and pg_restore; or `kiln db export` for records",
+                                name.data);
+    kiln_strbuf_deinit(&name);
+    return st;
+}
+
+kiln_status kiln_db_copy(const char *path, kiln_db_kind kind, const char *to,
+                         uint32_t *out_schema) {
+    kiln_status st = check_path(path);
+    if (!st && !backend_of(path)->copy) st = refuse_copy(path);
+    if (!st && kiln_file_exists(to))
+        st = KILN_ERROR(ALREADY_EXISTS, "%s: there is such a file", to);
+    if (st) return st;
+    kiln_db *db = make_handle(path, kind, KILN_DB_READ);
+    st = db->backend->open(db);
+    if (!st) st = kiln_db_read_schema(db, out_schema);
+    if (!st) st = db->backend->copy(db, to);
+    kiln_db_close(db);
+    return st;
 }
 
 /* ---- Statements ---- */

@@ -17,6 +17,15 @@ static kiln_status read_version(kiln_db *db, int64_t *out_version) {
     return st ? st : check_version(db, *out_version);
 }
 
+kiln_status kiln_db_read_schema(kiln_db *db, uint32_t *out_schema) {
+    int64_t version = 0;
+    kiln_status st = read_version(db, &version);
+    if (!st && version == 0)
+        st = KILN_ERROR(FAILED_PRECONDITION, "%s is empty, not a database of Kiln", db->name.data);
+    if (!st) *out_schema = (uint32_t)version;
+    return st;
+}
+
 /* One migration. The version is read inside the group, because two programs may open a new database
  * at the same time. */
 static kiln_status migrate_once(kiln_db *db, bool *out_done) {

@@ -430,6 +430,35 @@ static kiln_status sqlite_unclaim(kiln_db *db, kiln_str id, kiln_str holder) {
     return NULL;
 }
 
+/* ---- Copies ---- */
+
+/* In one step, which holds a reader's lock only: in WAL mode writers go on. The copy needs no
+ * journal, because one that failed is thrown away. */
+static kiln_status sqlite_copy(kiln_db *db, const char *to) {
+    sqlite3 *copy = NULL;
+    kiln_status st = KILN_OK;
+    int rc = sqlite3_open_v2(to, &copy, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(copy, "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF", NULL, NULL,
+                          NULL);
+    sqlite3_backup *backup =
+        rc == SQLITE_OK ? sqlite3_backup_init(copy, "main", session_of(db)->handle, "main") : NULL;
+    if (backup) {
+        const int stepped = sqlite3_backup_step(backup, -1);
+        rc = sqlite3_backup_finish(backup);
+        if (rc == SQLITE_OK && stepped != SQLITE_DONE) rc = stepped;
+    } else if (rc == SQLITE_OK) {
+        rc = sqlite3_errcode(copy);
+    }
+    if (rc != SQLITE_OK) {
+        const kiln_code code = code_of(rc, sqlite3_system_errno(copy));
+        st = kiln_status_make(code, __FILE__, __LINE__, "copying %s to %s: %s", db->name.data, to,
+                              sqlite3_errstr(rc));
+    }
+    sqlite3_close(copy);
+    return st;
+}
+
 const kiln_db_backend kiln_db_sqlite = {
     .migrations = kiln_db_sqlite_migrations,
     .open = sqlite_open,
@@ -453,4 +482,5 @@ const kiln_db_backend kiln_db_sqlite = {
     .lead = sqlite_lead,
     .claim = sqlite_claim,
     .unclaim = sqlite_unclaim,
+    .copy = sqlite_copy,
 };

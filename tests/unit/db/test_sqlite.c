@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -10,6 +11,7 @@
 
 #include "base/file.h"
 #include "db/sqlite.h"
+#include "tests/unit/db/old_file.h"
 #include "tests/unit/db/support.h"
 
 static void a_full_disk_undoes_the_group_and_loses_nothing_before_it(void **state) {
@@ -41,6 +43,54 @@ static void a_full_disk_undoes_the_group_and_loses_nothing_before_it(void **stat
     expect_ok(kiln_db_commit(db));
     kiln_db_close(db);
     assert_int_equal(count_records(path), stored + 1);
+}
+
+static void a_copy_is_what_was_committed_and_delays_no_writer(void **state) {
+    const char *path = path_in(state, "a.db"), *to = path_in(state, "copy.db");
+    uint32_t schema = 0;
+    kiln_db *db = open_records(path);
+    put_parents(db);
+    put_record(db, 0, 500);
+    expect_ok(kiln_db_commit(db));
+    put_record(db, 1, 500); /* in a group that is open */
+    expect_ok(kiln_db_copy(path, KILN_DB_RECORDS, to, &schema));
+    assert_int_equal(schema, kiln_db_newest_schema(KILN_DB_RECORDS));
+    expect_ok(kiln_db_commit(db));
+    assert_int_equal(count_records(to), 1);
+    assert_int_equal(count_records(path), 2);
+    kiln_db *copy = open_records(to);
+    put_record(copy, 2, 500);
+    expect_ok(kiln_db_commit(copy));
+    assert_int_equal(count_records(to), 2);
+    kiln_db_close(copy);
+    expect_error(kiln_db_copy(path, KILN_DB_RECORDS, to, &schema), ALREADY_EXISTS, to);
+    expect_error(kiln_db_copy(path, KILN_DB_TRACKER, path_in(state, "b.db"), &schema),
+                 FAILED_PRECONDITION, "a records database, not a tracker's");
+    expect_error(
+        kiln_db_copy(path_in(state, "none.db"), KILN_DB_RECORDS, path_in(state, "c.db"), &schema),
+        NOT_FOUND, "there is no such database");
+    expect_error(kiln_db_copy(path, KILN_DB_RECORDS, path_in(state, "no/c.db"), &schema),
+                 PERMISSION_DENIED, "unable to open");
+    kiln_db_close(db);
+}
+
+static void databases_of_each_older_schema_are_copied_as_they_are(void **state) {
+    for (int kind = 0; kind < 2; kind++)
+        for (uint32_t version = 1; version <= kiln_db_newest_schema((kiln_db_kind)kind);
+             version++) {
+            char name[32], copy[40];
+            uint32_t schema = 0;
+            snprintf(name, sizeof name, "old-%d-%u.db", kind, version);
+            snprintf(copy, sizeof copy, "copy-%d-%u.db", kind, version);
+            make_old_file(path_in(state, name), (kiln_db_kind)kind, version);
+            const char *to = path_in(state, copy);
+            expect_ok(kiln_db_copy(path_in(state, name), (kiln_db_kind)kind, to, &schema));
+            assert_int_equal(schema, version);
+            kiln_db *db = NULL;
+            expect_ok(kiln_db_open(to, (kiln_db_kind)kind, KILN_DB_WRITE, &db));
+            expect_old_rows(db, (kiln_db_kind)kind, version);
+            kiln_db_close(db);
+        }
 }
 
 /* Stores groups of three until it is killed; says after each commit how many records are
@@ -272,6 +322,8 @@ static void an_address_that_nobody_takes_is_no_file(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(a_full_disk_undoes_the_group_and_loses_nothing_before_it),
+        TEST(a_copy_is_what_was_committed_and_delays_no_writer),
+        TEST(databases_of_each_older_schema_are_copied_as_they_are),
         TEST(a_killed_writer_loses_nothing_acknowledged_and_tears_no_group),
         TEST(a_second_writer_is_told_who_is_in_its_way),
         TEST(opening_says_what_is_wrong),

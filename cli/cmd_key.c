@@ -22,7 +22,7 @@ typedef struct key_call {
     const char *db;                             /* of trust; NULL: the default */
     const char *key_file;                       /* of signing; NULL: the default */
     const char *trust;                          /* of check-release: a file of release keys */
-    bool json, no;
+    bool json, no, web;
     double wait_s; /* for a node to take its key */
     int lock;      /* of the key file; -1: none */
     kiln_arena *process;
@@ -87,6 +87,58 @@ static kiln_status add_drawn(kiln_keys *keys, kiln_key *own) {
     return st;
 }
 
+/* A token has no pair for signatures. `*own` is what the tracker's file gets. */
+static kiln_status draw_token(kiln_key *own, char out_text[KILN_WEB_TOKEN_TEXT]) {
+    uint8_t secret[KILN_KEY_BYTES];
+    kiln_status st = kiln_rand_system(secret, sizeof secret);
+    if (!st) kiln_web_token_print(own->node, secret, out_text);
+    if (!st) kiln_web_token_digest(secret, own->secret);
+    explicit_bzero(secret, sizeof secret);
+    return st;
+}
+
+static kiln_status write_token(const char *path, const char *token) {
+    kiln_strbuf text = {0};
+    if (kiln_file_exists(path))
+        return KILN_ERROR(ALREADY_EXISTS, "%s exists already; name another file with -o", path);
+    kiln_strbuf_reserve(&text, KILN_WEB_TOKEN_TEXT + 1);
+    kiln_strbuf_printf(&text, "%s\n", token);
+    kiln_status st = kiln_file_write(path, kiln_strbuf_view(&text), 0600);
+    kiln_strbuf_wipe(&text);
+    return st;
+}
+
+/* The same for a token with which a person signs in at a web server. */
+static kiln_status token_new(key_call *c, kiln_key *own) {
+    kiln_keys keys = {0};
+    char name[KILN_KEY_NAME_BYTES], token[KILN_WEB_TOKEN_TEXT] = "";
+    const char *output =
+        c->output ? c->output : kiln_arena_printf(c->process, "%s.token", own->node);
+    kiln_status st = KILN_OK;
+    if (!kiln_peer_is_person(own->role))
+        return KILN_ERROR(INVALID_ARGUMENT,
+                          "only people sign in: --web is for client/NAME and admin/NAME");
+    own->is_token = true;
+    st = read_or_begin(c->keys, &keys);
+    if (!st) st = draw_token(own, token);
+    if (!st) st = add_drawn(&keys, own);
+    if (!st) st = write_token(output, token);
+    if (!st) {
+        st = kiln_keys_write(c->keys, &keys);
+        if (st) unlink(output); /* a token that no tracker knows */
+    }
+    kiln_key_name_print(own, name);
+    explicit_bzero(token, sizeof token);
+    kiln_keys_deinit(&keys);
+    if (st) return st;
+    report(c, "new", name, output);
+    if (!c->json)
+        printf("%s is in %s: %s signs in with it at a web server. The tracker's %s has only its "
+               "digest.\n",
+               name, output, own->node, c->keys);
+    return KILN_OK;
+}
+
 static kiln_status key_new(key_call *c) {
     kiln_key own;
     kiln_keys keys = {0};
@@ -97,6 +149,7 @@ static kiln_status key_new(key_call *c) {
                         "leave out the generation, which is counted automatically: %s/%s",
                         kiln_peer_role_name(own.role), own.node);
     if (!st) st = find_last_day(c->expires, &own.last_day);
+    if (!st && (c->web || own.is_token)) return token_new(c, &own);
     if (st) return st;
     const char *output = c->output ? c->output : kiln_arena_printf(c->process, "%s.key", own.node);
     st = read_or_begin(c->keys, &keys);
@@ -328,6 +381,10 @@ static kiln_status key_rotate(key_call *c) {
     kiln_key_state state = KILN_KEY_OFFERED;
     kiln_status st = complete_name(c);
     if (!st) st = kiln_key_name_parse(kiln_str_from(c->name), &name);
+    if (!st && name.is_token)
+        st = KILN_ERROR(INVALID_ARGUMENT,
+                        "a token is not rotated: make another with `kiln key new %s/%s --web`",
+                        kiln_peer_role_name(name.role), name.node);
     if (!st && name.generation)
         st = KILN_ERROR(INVALID_ARGUMENT, "kiln key rotate takes ROLE/NODE, without a generation");
     if (!st) st = offer_next(c, &name, &next);
@@ -358,7 +415,8 @@ static kiln_status key_rotate(key_call *c) {
     X("list", "", key_list, false, "list the keys of a tracker")                                 \
     X("rotate", "ROLE/NODE", key_rotate, true,                                                   \
       "replace a key in the running fleet: the tracker sends the new one to its node")           \
-    X("revoke", "ROLE/NODE[/GENERATION]", key_revoke, true, "revoke a key")                      \
+    X("revoke", "ROLE/NODE[/GENERATION]", key_revoke, true,                                      \
+      "revoke a key, or all of a node and the person's tokens; client/ann/web names tokens")     \
     X("sign", "MODULE", key_sign, false, "sign a module for kiln run --trust")                   \
     X("sign-release", "ARCHIVE", key_sign_release, false,                                        \
       "sign an archive of programs for boards: writes ARCHIVE.release")                          \
@@ -388,6 +446,8 @@ kiln_status kiln_cmd_key(kiln_arena *process, int argc, char **argv) {
     const kiln_opt option[] = {
         {"keys", KILN_OPT_TEXT, &c.keys, "F", "the tracker's key file (default $KILN_HOME/keys)"},
         {"output|o", KILN_OPT_TEXT, &c.output, "FILE", "the node's key file (default NODE.key)"},
+        {"web", KILN_OPT_FLAG, &c.web, NULL,
+         "new: a token with which the person signs in at a web server, in NAME.token"},
         {"expires", KILN_OPT_TEXT, &c.expires, "DATE|DAYS",
          "new: the last day on which the key is valid (UTC), or in how many days that is"},
         {"db", KILN_OPT_TEXT, &c.db, "PATH",
@@ -406,7 +466,7 @@ kiln_status kiln_cmd_key(kiln_arena *process, int argc, char **argv) {
     static const kiln_actions table = {
         .command = "key",
         .summary = "Manages the keys with which boards, tuners and people on other machines "
-                   "connect to a tracker. ROLE is board, tuner, client, builder or admin.",
+                   "connect to a tracker. ROLE is board, tuner, client, builder, admin or web.",
         .action = actions,
         .count = KILN_ARRAY_COUNT(actions)};
     kiln_args args;

@@ -12,7 +12,7 @@ void kiln_print_record(kiln_record_type type, const void *row) {
     kiln_strbuf_deinit(&text);
 }
 
-enum { OPTIONS_ALWAYS = 4, OPTIONS_MAX = 8 };
+enum { OPTIONS_ALWAYS = 5, OPTIONS_MAX = 9 };
 
 kiln_status kiln_tracker_command_parse(const kiln_tracker_commands *commands, kiln_arena *process,
                                        int argc, char **argv, kiln_command_call *out_call,

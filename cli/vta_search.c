@@ -21,7 +21,7 @@
 #define BATCH_MAX 16u
 
 typedef struct search_call {
-    const char *device, *model, *layers, *out, *tracker, *key_file;
+    const char *device, *model, *layers, *out, *tracker, *key_file, *person;
     uint64_t seconds, evaluate, candidates, trials, batch, clock, channels, lut, ff, bram, dsp,
         jobs;
     bool insecure, json;
@@ -173,6 +173,7 @@ static kiln_vta_tune_options tune_options(const search_call *c, const kiln_vta_f
                                    .db = kiln_arena_printf(process, "%s/tuning.db", c->out),
                                    .tracker = c->tracker,
                                    .key_file = c->key_file,
+                                   .person = c->person,
                                    .insecure = c->insecure,
                                    .trials = c->trials,
                                    .seconds = (double)c->seconds - spent_s,

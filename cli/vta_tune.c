@@ -79,6 +79,7 @@ static kiln_status start_tuning(running *r, const kiln_vta_config *machine, doub
     uint32_t count = 4;
     if (o->tracker) setting[count++] = (kiln_request_setting){"tracker", o->tracker};
     if (o->key_file) setting[count++] = (kiln_request_setting){"key-file", o->key_file};
+    if (o->person) setting[count++] = (kiln_request_setting){"person", o->person};
     if (o->insecure) setting[count++] = (kiln_request_setting){"insecure", NULL};
     return start(KILN_REQUEST_TUNE, o, setting, r);
 }

@@ -12,6 +12,7 @@ typedef struct kiln_vta_tune_options {
     double operations; /* of the layers in it that a machine has to run, two a multiply-add */
     const char *db;    /* gets the records */
     const char *tracker, *key_file; /* NULL: a private fleet for each; the usual one */
+    const char *person;             /* NULL: oneself */
     bool insecure;
     uint64_t trials; /* of each machine, at most */
     double seconds;  /* for all of it, about */

@@ -54,7 +54,7 @@ def schema(table):
         row = [int(key), first, second] if kind == "FIELD" else [int(key), kind.lower(), second, first]
         fields.setdefault(owner, []).append(row)
     for name, number, record, senders, receivers in re.findall(r"^MESSAGE\((\w+), (\d+), (\w+), ([\w |]+), ([\w |]+),", text, re.M):
-        if {"BOARD", "PEERS"} & set(re.findall(r"\w+", senders + " " + receivers)):
+        if {"BOARD", "PEERS", "WORKERS"} & set(re.findall(r"\w+", senders + " " + receivers)):
             messages[name] = [int(number), record]
     wanted = [record for _, record in messages.values()]
     for record in wanted:

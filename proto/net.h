@@ -110,6 +110,12 @@ typedef void (*kiln_keyring_settled)(void *context, const kiln_key *name, kiln_k
                                      const char *why);
 void kiln_keyring_on_settled(kiln_keyring *ring, kiln_keyring_settled settled);
 uint32_t kiln_keyring_count(const kiln_keyring *ring);
+/* kiln_keys_of_person and kiln_keys_token of its keys, today; the key is valid until the file is
+ * read again. */
+kiln_person_keys kiln_keyring_person(const kiln_keyring *ring, kiln_str person);
+const kiln_key *kiln_keyring_token(const kiln_keyring *ring, kiln_str person, kiln_str secret);
+/* Whether the token of this name is in force and the person's. */
+bool kiln_keyring_has_token(const kiln_keyring *ring, kiln_str person, kiln_str name);
 /* kiln_keys_signer of its keys, today; valid until the file is read again. */
 const kiln_key *kiln_keyring_signer(const kiln_keyring *ring, const kiln_key *name,
                                     const kiln_sign_public *half);
@@ -185,6 +191,10 @@ typedef struct kiln_peer {
     uint32_t uid;  /* of the peer of a Unix socket; else KILN_UID_UNKNOWN */
     char person[KILN_PERSON_MAX + 1]; /* clients and admins: node of the key, or name of the local
                                          user; "": a program, or unknown */
+    bool is_admin;                    /* it has the rights of an `admin` key */
+    bool
+        by_web; /* a web server speaks for the person; `role` is the person's, `key` the server's */
+    char signed_in[KILN_KEY_NAME_BYTES]; /* token with which the person signed in there; or "" */
 } kiln_peer;
 
 /* Counts of the listeners of a loop since it was made: X(name, doc). */
@@ -221,6 +231,10 @@ typedef struct kiln_listen_options {
     void *context;
     /* A peer was refused before `opened`. For the audit log; may be NULL. */
     void (*refused)(void *context, const kiln_peer *peer, kiln_status why);
+    /* A web server speaks for `peer->person`; asked in its handshake, and again when the keyring
+     * changes. `*out_admin`: the person has every right. UNAUTHENTICATED: there is no such person,
+     * or no token `peer->signed_in`. NULL: web servers may speak for no person. */
+    kiln_status (*find_person)(void *context, const kiln_peer *peer, bool *out_admin);
     /* Connections were lost: `since` has the counts since the last call; at most once a minute. For
      * a warning; may be NULL. */
     void (*on_losses)(void *context, const kiln_net_stats *since);
@@ -246,6 +260,8 @@ typedef struct kiln_dial_options {
     kiln_address address;
     kiln_peer_role role;
     const char *node, *boot, *name, *software; /* for HELLO; name and software may be NULL */
+    const char *person, *signed_in; /* of role WEB: speaks for this person, who signed in with this
+                                       token (HELLO); NULL: none */
     kiln_credentials *credentials;  /* moved into the connection: wiped here; NULL: none */
     int socket_fd;                  /* of a Unix address: a connected socket, taken over; 0: none */
     const kiln_sign_public *signer; /* for HELLO, when the key has none; outlives the connection;

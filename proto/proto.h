@@ -30,6 +30,7 @@
 #define KILN_PROTO_VERSION_MAX 6u
 #define KILN_PROTO_PROVES_TOKEN 5u /* since then CHALLENGE proves the token */
 #define KILN_NONCE_BYTES 32u
+#define KILN_KEY_BYTES 32u /* secret of a key (proto/keys.h), and of a token of a person */
 
 #define KILN_FRAME_MAGIC UINT32_C(0x314e4c4b) /* "KLN1" */
 #define KILN_FRAME_HEADER_BYTES 16u
@@ -52,7 +53,8 @@
     X(KILN_PEER_TUNER, 2, "tuner")     \
     X(KILN_PEER_CLIENT, 3, "client")   \
     X(KILN_PEER_ADMIN, 4, "admin")     \
-    X(KILN_PEER_BUILDER, 5, "builder")
+    X(KILN_PEER_BUILDER, 5, "builder") \
+    X(KILN_PEER_WEB, 6, "web")
 typedef enum kiln_peer_role { KILN_PEER_ROLES(KILN_WIRE_VALUE) KILN_PEER_COUNT } kiln_peer_role;
 
 /* Features beyond the version, bits of HELLO and WELCOME. */
@@ -224,6 +226,7 @@ typedef enum kiln_project_act {
 
 const char *kiln_peer_role_name(kiln_peer_role role); /* "board" */
 bool kiln_peer_role_find(kiln_str name, kiln_peer_role *out_role);
+bool kiln_peer_is_person(kiln_peer_role role); /* client or admin */
 const char *kiln_phase_name(kiln_phase phase);
 const char *kiln_job_state_name(kiln_job_state state);
 const char *kiln_stop_name(kiln_stop stop);

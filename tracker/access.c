@@ -4,6 +4,15 @@
 
 void kiln_tracker_count_refusal(kiln_tracker *t) { t->access.refused++; }
 
+bool kiln_tracker_is_member(const kiln_tracker *t, kiln_str person) {
+    for (uint32_t i = 0; i < t->projects.all.count; i++) {
+        const kiln_tracker_member *member =
+            kiln_tracker_member_find(t->projects.all.data[i], person);
+        if (member && member->role != KILN_MEMBER_NONE) return true;
+    }
+    return false;
+}
+
 kiln_standing kiln_tracker_standing(kiln_tracker *t, const kiln_tracker_peer *peer,
                                     kiln_str project) {
     if (!kiln_tracker_is_person(peer)) return (kiln_standing){0};

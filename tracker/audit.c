@@ -63,11 +63,13 @@ static void count_line(kiln_audit *audit, kiln_str line) {
     const kiln_str head = kiln_str_slice(line, 0, at ? (size_t)(at - line.data) : line.size);
     const kiln_str event = text_after(head, KILN_STR(",\"event\":\""));
     const bool is_count = kiln_str_is(event, "withheld");
-    kiln_str source = text_after(head, KILN_STR(",\"key\":\""));
-    if (source.size == 0) source = text_after(head, KILN_STR(",\"person\":\""));
+    kiln_str source = text_after(head, KILN_STR(",\"person\":\""));
+    if (source.size == 0) source = text_after(head, KILN_STR(",\"key\":\""));
     if (is_count) source = text_after(head, KILN_STR(",\"of\":\""));
     if (kiln_str_is(event, "keys")) source = KILN_STR("the tracker");
-    if (source.size == 0 || kiln_str_starts(event, "refused")) source = KILN_STR("strangers");
+    if (source.size == 0 || kiln_str_starts(event, "refused") ||
+        kiln_str_is(event, "sign_in_refused"))
+        source = KILN_STR("strangers");
     uint64_t so_far = 0;
     kiln_map_find(&audit->written, source, &so_far);
     if (is_count)
@@ -127,7 +129,10 @@ static void add_text(kiln_strbuf *line, const char *name, const char *text) {
 
 static void add_peer(kiln_strbuf *line, const kiln_peer *peer) {
     add_text(line, "from", peer->address);
-    if (peer->key[0])
+    if (peer->by_web) { /* what the person does counts as the person's, not the server's */
+        add_text(line, "person", peer->person);
+        add_text(line, "by", peer->key[0] ? peer->key : "web");
+    } else if (peer->key[0])
         add_text(line, "key", peer->key);
     else if (peer->person[0])
         add_text(line, "person", peer->person);
@@ -193,7 +198,7 @@ static void end(kiln_audit *audit, kiln_strbuf *line, const char *source) {
 }
 
 static const char *source_of(const kiln_peer *peer) {
-    return peer->key[0] ? peer->key : peer->person[0] ? peer->person : "strangers";
+    return peer->key[0] && !peer->by_web ? peer->key : peer->person[0] ? peer->person : "strangers";
 }
 
 /* ---- Events ---- */
@@ -227,22 +232,42 @@ static void tell_silent(kiln_audit *audit) {
     audit->silent = 0;
 }
 
-void kiln_audit_refused(kiln_audit *audit, const kiln_peer *peer, kiln_status why,
-                        uint64_t now_ns) {
+/* Whether a refusal is only counted, as there are too many. */
+static bool is_one_too_many(kiln_audit *audit, uint64_t now_ns) {
     if (now_ns - audit->window_ns >= KILN_AUDIT_WINDOW_NS) {
         tell_silent(audit);
         audit->window_ns = now_ns;
         audit->refused = 0;
     }
-    if (audit->refused++ >= KILN_AUDIT_REFUSED_MAX) {
-        audit->silent++;
-        return;
-    }
+    if (audit->refused++ < KILN_AUDIT_REFUSED_MAX) return false;
+    audit->silent++;
+    return true;
+}
+
+void kiln_audit_refused(kiln_audit *audit, const kiln_peer *peer, kiln_status why,
+                        uint64_t now_ns) {
+    if (is_one_too_many(audit, now_ns)) return;
     kiln_strbuf line = {0};
     begin(&line, "refused");
     add_peer(&line, peer);
     add_status(&line, why);
     end(audit, &line, "strangers");
+}
+
+void kiln_audit_sign_in(kiln_audit *audit, const kiln_peer *web, kiln_str person, bool is_right,
+                        uint64_t now_ns) {
+    char source[KILN_PERSON_MAX + 1];
+    if (!is_right && is_one_too_many(audit, now_ns)) return;
+    const kiln_str name = kiln_str_slice(person, 0, KILN_PERSON_MAX);
+    memcpy(source, name.data, name.size);
+    source[name.size] = '\0';
+    kiln_strbuf line = {0};
+    begin(&line, is_right ? "signed_in" : "sign_in_refused");
+    add_text(&line, "from", web->address);
+    add_text(&line, "by", web->key[0] ? web->key : "web");
+    kiln_strbuf_text(&line, ",\"person\":");
+    kiln_json_print_text(name, &line);
+    end(audit, &line, is_right ? source : "strangers");
 }
 
 void kiln_audit_keys(kiln_audit *audit, uint32_t count, kiln_status why) {

@@ -37,6 +37,10 @@ bool kiln_audit_is_recorded(const kiln_message *message);
 void kiln_audit_act(kiln_audit *audit, const kiln_peer *peer, const kiln_message *message);
 /* {"event":"refused"}: a refused connection; `why` stays the caller's. */
 void kiln_audit_refused(kiln_audit *audit, const kiln_peer *peer, kiln_status why, uint64_t now_ns);
+/* {"event":"signed_in"}, {"event":"sign_in_refused"}: a person showed a token at a web server. The
+ * refused ones count as refused connections. */
+void kiln_audit_sign_in(kiln_audit *audit, const kiln_peer *web, kiln_str person, bool is_right,
+                        uint64_t now_ns);
 /* {"event":"keys"}: the key file was read again; `why`: NULL, or why it could not be. */
 void kiln_audit_keys(kiln_audit *audit, uint32_t count, kiln_status why);
 

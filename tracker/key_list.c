@@ -43,6 +43,34 @@ bool kiln_tracker_key_list_find(void *context, kiln_str node, const kiln_sign_pu
     return true;
 }
 
+bool kiln_tracker_key_list_token(void *context, kiln_str person, kiln_str secret,
+                                 kiln_tracker_token *out_token) {
+    const kiln_tracker_key_list *list = context;
+    const kiln_key *token =
+        list->keyring ? kiln_keyring_token(list->keyring, person, secret) : NULL;
+    if (!token) return false;
+    kiln_key_name_print(token, out_token->name);
+    out_token->is_admin = kiln_keyring_person(list->keyring, person).is_admin;
+    return true;
+}
+
+kiln_status kiln_tracker_key_list_admit(const kiln_tracker_key_list *list, const kiln_peer *peer,
+                                        bool is_member, bool *out_admin) {
+    const kiln_str person = kiln_str_from(peer->person), token = kiln_str_from(peer->signed_in);
+    kiln_person_keys keys = {0};
+    if (list->keyring) keys = kiln_keyring_person(list->keyring, person);
+    if (token.size && !(list->keyring && kiln_keyring_has_token(list->keyring, person, token)))
+        return KILN_ERROR(UNAUTHENTICATED, "the token %s is revoked or has expired: sign in again",
+                          peer->signed_in);
+    if (!keys.has_any && !is_member)
+        return KILN_ERROR(UNAUTHENTICATED,
+                          "there is no person %s: `kiln key new client/NAME --web` makes a token, "
+                          "`kiln project add PROJECT NAME` a member",
+                          peer->person);
+    *out_admin = keys.is_admin;
+    return KILN_OK;
+}
+
 static void on_keys(void *context, kiln_status status) {
     kiln_tracker_key_list *list = context;
     uint32_t count = kiln_keyring_count(list->keyring);

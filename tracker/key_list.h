@@ -28,6 +28,15 @@ void kiln_tracker_key_list_on_opened(kiln_tracker_key_list *list,
                                      kiln_tracker_key_list_opened opened, void *context);
 /* Reads the file again, or looks whether it has come. */
 void kiln_tracker_key_list_reload(kiln_tracker_key_list *list);
+/* A kiln_tracker_find_token, whose context is the list. */
+bool kiln_tracker_key_list_token(void *list, kiln_str person, kiln_str secret,
+                                 kiln_tracker_token *out_token);
+/* Whether a web server may speak for `peer->person`, who is a `member` of a project or not; the
+ * `find_person` of listeners. UNAUTHENTICATED: no key and no membership, or a token that has ended.
+ */
+KILN_MUST_USE kiln_status kiln_tracker_key_list_admit(const kiln_tracker_key_list *list,
+                                                      const kiln_peer *peer, bool is_member,
+                                                      bool *out_admin);
 /* A kiln_tracker_find_key, whose context is the list. A node without a role is a tuner. */
 bool kiln_tracker_key_list_find(void *list, kiln_str node, const kiln_sign_public *half,
                                 kiln_tracker_known_key *out_key);

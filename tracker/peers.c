@@ -6,7 +6,7 @@
 #include "tracker/state.h"
 
 bool kiln_tracker_is_person(const kiln_tracker_peer *peer) {
-    return peer->role == KILN_PEER_CLIENT || peer->role == KILN_PEER_ADMIN;
+    return kiln_peer_is_person(peer->role);
 }
 
 void kiln_tracker_send(kiln_tracker *t, const kiln_tracker_peer *peer,

@@ -22,7 +22,7 @@ typedef enum kiln_right {
 #define KILN_NEED_SCOPES(X)                                                                     \
     X(CONNECTION, "the connection itself")                                                      \
     X(TRACKER, "only the tracker sends it")                                                     \
-    X(PROGRAM, "only boards, tuners and builders send it")                                      \
+    X(PROGRAM, "only programs send it")                                                         \
     X(FLEET, "all projects")                                                                    \
     X(PROJECT, "the project that it names")                                                     \
     X(ANY_PROJECT, "any project at all")                                                        \

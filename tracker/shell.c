@@ -63,6 +63,7 @@ static kiln_status create_tracker(kiln_tracker_shell *shell) {
     if (!st) kiln_tracker_require_fences(shell->tracker, shell->options.fences);
     if (!st) kiln_tracker_forget_boards_after(shell->tracker, shell->options.forget_lost_ns);
     if (!st) kiln_tracker_know_keys(shell->tracker, kiln_tracker_key_list_find, shell->keys);
+    if (!st) kiln_tracker_know_tokens(shell->tracker, kiln_tracker_key_list_token, shell->keys);
     if (!st) kiln_tracker_limit_blobs(shell->tracker, shell->options.person_blob_bytes);
     if (!st && count > 0) kiln_log(KILN_LOG_INFO, "goes on with %u rows of the last run", count);
     kiln_arena_deinit(&arena);
@@ -140,7 +141,7 @@ static void write_note(kiln_tracker_shell *shell, const kiln_tracker_note *note)
     };
     char number[24] = "";
     if (note->lease) snprintf(number, sizeof number, "%llu", (unsigned long long)note->lease);
-    kiln_str job = note->job, board = note->board, trial = note->trial,
+    kiln_str job = note->job, board = note->board, trial = note->trial, text = note->text,
              lease = kiln_str_from(number), id = {0};
     switch (note->what) {
 #define X(NAME, level, text, trace, phase, field) \
@@ -149,11 +150,19 @@ static void write_note(kiln_tracker_shell *shell, const kiln_tracker_note *note)
 #undef X
     }
     const kiln_log_field field[] = {{"job", job},     {"trial", trial},       {"lease", lease},
-                                    {"board", board}, {"tuner", note->tuner}, {"text", note->text}};
+                                    {"board", board}, {"tuner", note->tuner}, {"text", text}};
     kiln_log_event(row[note->what].level, row[note->what].text, field, KILN_ARRAY_COUNT(field));
     if (row[note->what].trace != KILN_TRACE_NONE)
         kiln_trace_event(row[note->what].phase, (kiln_trace_name)row[note->what].trace, id,
                          kiln_loop_now_ns(shell->loop), field, KILN_ARRAY_COUNT(field));
+}
+
+static void audit_sign_in(kiln_tracker_shell *shell, const kiln_tracker_note *note) {
+    const bool is_wrong = note->what == KILN_TRACKER_SIGN_IN_REFUSED;
+    const kiln_conn *conn = find_conn(shell, note->peer);
+    if (conn && (is_wrong || note->what == KILN_TRACKER_SIGNED_IN))
+        kiln_audit_sign_in(shell->audit, kiln_conn_peer(conn), note->text, !is_wrong,
+                           kiln_loop_now_ns(shell->loop));
 }
 
 static void carry_out(kiln_tracker_shell *shell, const kiln_tracker_action *action) {
@@ -164,7 +173,10 @@ static void carry_out(kiln_tracker_shell *shell, const kiln_tracker_action *acti
         kiln_tracker_blob_files_pin(shell->blobs, action->row, action->row_count);
         kiln_tracker_persistence_add(shell->persistence, action);
         break;
-    case KILN_TRACKER_LOG: write_note(shell, action->note); break;
+    case KILN_TRACKER_LOG:
+        write_note(shell, action->note);
+        audit_sign_in(shell, action->note);
+        break;
     case KILN_TRACKER_DROP_BLOB: kiln_tracker_blob_files_drop(shell->blobs, &action->blob); break;
     }
 }
@@ -223,10 +235,10 @@ static void on_tick(void *context) {
 /* An --insecure tracker, too, treats only a proven user as its owner. */
 static kiln_tracker_who who_of(const kiln_peer *peer) {
     return (kiln_tracker_who){.is_owner = peer->is_owner,
-                              .is_admin = kiln_str_starts(kiln_str_from(peer->key), "admin/"),
-                              .is_proven =
-                                  peer->is_owner || peer->key[0] || peer->uid != KILN_UID_UNKNOWN,
-                              .has_key = peer->key[0] != '\0',
+                              .is_admin = peer->is_admin,
+                              .is_proven = peer->is_owner || peer->key[0] || peer->by_web ||
+                                           peer->uid != KILN_UID_UNKNOWN,
+                              .has_key = peer->key[0] && !peer->by_web,
                               .person = peer->person};
 }
 
@@ -237,16 +249,17 @@ static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hell
     uint64_t peer = kiln_conn_id(conn);
     kiln_map_put(&shell->conns, key_of(&peer), (uint64_t)(uintptr_t)conn);
     kiln_tracker_blob_files_attach(shell->blobs, conn);
-    const char *key = kiln_conn_peer(conn)->key;
-    kiln_log(KILN_LOG_INFO, "%s %.*s connected%s%s",
-             kiln_peer_role_name((kiln_peer_role)hello->role),
+    const kiln_peer *who = kiln_conn_peer(conn);
+    kiln_log(KILN_LOG_INFO, "%s %.*s connected%s%s%s%s", kiln_peer_role_name(who->role),
              KILN_STR_ARG(hello->name.size > 0 ? hello->name : hello->node),
-             key[0] ? " with key " : "", key);
-    kiln_event_queue_post(shell->events,
-                          &(kiln_tracker_event){.kind = KILN_TRACKER_CONNECTED,
-                                                .peer = peer,
-                                                .hello = hello,
-                                                .who = who_of(kiln_conn_peer(conn))});
+             who->key[0] ? " with key " : "", who->key, who->by_web ? " for " : "",
+             who->by_web ? who->person : "");
+    kiln_msg_hello as = *hello; /* a web server's connection has the role of its person */
+    as.role = who->role;
+    kiln_event_queue_post(shell->events, &(kiln_tracker_event){.kind = KILN_TRACKER_CONNECTED,
+                                                               .peer = peer,
+                                                               .hello = &as,
+                                                               .who = who_of(who)});
 }
 
 static void on_message(void *context, kiln_conn *conn, const kiln_message *message) {
@@ -276,6 +289,12 @@ static void on_refused(void *context, const kiln_peer *peer, kiln_status why) {
     kiln_audit_refused(shell->audit, peer, why, kiln_loop_now_ns(shell->loop));
 }
 
+static kiln_status find_person(void *context, const kiln_peer *peer, bool *out_admin) {
+    const kiln_tracker_shell *shell = context;
+    const bool is_member = kiln_tracker_is_member(shell->tracker, kiln_str_from(peer->person));
+    return kiln_tracker_key_list_admit(shell->keys, peer, is_member, out_admin);
+}
+
 static void on_losses(void *context, const kiln_net_stats *since) {
     (void)context;
     kiln_log(
@@ -299,6 +318,7 @@ static kiln_status listen_to_peers(kiln_tracker_shell *shell) {
                                         .handler = &conn_handler,
                                         .context = shell,
                                         .refused = on_refused,
+                                        .find_person = find_person,
                                         .on_losses = on_losses};
     return kiln_tracker_listeners_open(shell->loop, &shell->options, &common, &shell->listeners);
 }

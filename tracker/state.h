@@ -31,6 +31,7 @@
 #include "tracker/relay.h"
 #include "tracker/rows.h"
 #include "tracker/scheduler.h"
+#include "tracker/sign_in.h"
 #include "tracker/upgrade_orders.h"
 #include "tracker/upgrades.h"
 #include "tracker/watch.h"
@@ -52,6 +53,7 @@ struct kiln_tracker {
     kiln_tracker_assign assign;
     kiln_tracker_project_orders project_orders;
     kiln_tracker_watchers watchers;
+    kiln_tracker_sign_ins sign_ins;
     kiln_tracker_board_requests board_requests;
     kiln_tracker_upgrades upgrades;
     kiln_tracker_upgrade_orders upgrade_orders;

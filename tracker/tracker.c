@@ -18,10 +18,10 @@ static void end_dependents(kiln_tracker *t, kiln_tracker_peer *peer, const char 
     if (peer->role == KILN_PEER_TUNER) kiln_tracker_set_fleet_changed(t);
 }
 
-/* Closes the older connection of a program that has connected again, which must be dead. People may
- * have several connections. */
+/* Closes the older connection of a program that has connected again, which must be dead. People and
+ * web servers may have several connections. */
 static void replace_older(kiln_tracker *t, kiln_tracker_peer *newer) {
-    if (kiln_tracker_is_person(newer)) return;
+    if (kiln_tracker_is_person(newer) || newer->role == KILN_PEER_WEB) return;
     kiln_tracker_peer *older = kiln_tracker_peer_replace(t, newer);
     if (!older) return;
     kiln_tracker_drop(t, older, KILN_ABORTED,
@@ -201,6 +201,7 @@ static const message_rule rule_table[] = {
     [KILN_MSG_PROJECT_ORDER] = kiln_tracker_project_order,
     [KILN_MSG_PROJECT_QUERY] = kiln_tracker_project_query,
     [KILN_MSG_KICK] = on_kick,
+    [KILN_MSG_SIGN_IN] = kiln_tracker_sign_in,
     [KILN_MSG_UPGRADE_ORDER] = kiln_tracker_upgrade_order,
     [KILN_MSG_UPGRADE_QUERY] = kiln_tracker_upgrade_query,
     [KILN_MSG_UPGRADED] = kiln_tracker_upgraded,
@@ -349,6 +350,7 @@ void kiln_tracker_destroy(kiln_tracker *t) {
 void kiln_tracker_check(const kiln_tracker *t) {
     if (t->boards.all.count > KILN_TRACKER_CHECKED_BOARDS) return;
     kiln_tracker_peers_check(t);
+    kiln_tracker_sign_ins_check(t);
     kiln_tracker_projects_check(t);
     kiln_tracker_boards_check(t);
     kiln_tracker_jobs_check(t);

@@ -132,7 +132,7 @@ typedef enum kiln_tracker_happening {
 typedef struct kiln_tracker_note {
     kiln_tracker_happening what;
     kiln_str job, board, trial, tuner, text;
-    uint64_t lease;
+    uint64_t lease, peer;
 } kiln_tracker_note;
 
 typedef enum kiln_tracker_action_kind {
@@ -189,6 +189,20 @@ typedef bool (*kiln_tracker_find_key)(void *context, kiln_str node, const kiln_s
                                       kiln_tracker_known_key *out_key);
 /* Gives the tracker a key list. Called before the first event. */
 void kiln_tracker_know_keys(kiln_tracker *tracker, kiln_tracker_find_key find_key, void *context);
+
+/* A token with which a person signed in at a web server. */
+typedef struct kiln_tracker_token {
+    char name[KILN_KEY_NAME_BYTES]; /* "client/ann/web/1" */
+    bool is_admin;                  /* the person has every right */
+} kiln_tracker_token;
+/* Finds the token of the person with this secret. False: it has none that is in force. */
+typedef bool (*kiln_tracker_find_token)(void *context, kiln_str person, kiln_str secret,
+                                        kiln_tracker_token *out_token);
+/* Gives the tracker the tokens of a key list. Called before the first event. */
+void kiln_tracker_know_tokens(kiln_tracker *tracker, kiln_tracker_find_token find_token,
+                              void *context);
+/* Whether the person was added to a project. */
+bool kiln_tracker_is_member(const kiln_tracker *tracker, kiln_str person);
 
 /* Forgets boards that were lost for `lost_ns`, except those that an order put out of service; 0:
  * never. */

@@ -101,6 +101,12 @@ static void on_closed(void *context, kiln_conn *conn, kiln_status why) {
 
 static const kiln_conn_handler handler = {on_opened, on_message, on_closed};
 
+/* The tracker gives a web server's connection the role of its person. */
+static kiln_peer_role role_of(const kiln_client_options *options) {
+    if (options->person) return KILN_PEER_WEB;
+    return options->admin ? KILN_PEER_ADMIN : KILN_PEER_CLIENT;
+}
+
 static void dial(void *context) {
     kiln_client *c = context;
     if (c->conn) return;
@@ -110,7 +116,8 @@ static void dial(void *context) {
                                            c->options.insecure, &credentials);
     kiln_status_free(st); /* it was there at the start; the tracker refuses, and says so */
     kiln_dial_options options = {.address = *address,
-                                 .role = c->options.admin ? KILN_PEER_ADMIN : KILN_PEER_CLIENT,
+                                 .role = role_of(&c->options),
+                                 .person = c->options.person,
                                  .node = c->node,
                                  .boot = c->node,
                                  .name = kiln_user_name(c->process),
@@ -192,6 +199,8 @@ const char kiln_tracker_help[] =
     "HOST:PORT or unix:PATH (default $KILN_TRACKER, or where this user's tracker listens)";
 const char kiln_key_file_help[] =
     "key file for a tracker on another machine (default $KILN_HOME/key)";
+const char kiln_person_help[] =
+    "act as this person, with the key of a web server or as the tracker's user";
 const char kiln_insecure_help[] = "connect in plain text, without a key";
 
 /* Who names no tracker means the one of the environment, or that of this user and machine. */

@@ -21,6 +21,7 @@ typedef struct kiln_client kiln_client;
 typedef struct kiln_client_options {
     const char *tracker;  /* ADDR; NULL: $KILN_TRACKER, else where this user's tracker listens */
     const char *key_file; /* NULL: $KILN_HOME/key, where one is needed */
+    const char *person;   /* with the key of a web server: for whom it speaks; NULL: nobody */
     bool insecure;
     bool admin; /* speaks as administrator, not as client */
     bool quiet; /* the tracker was just started: nothing is said while it does not answer yet */
@@ -34,16 +35,18 @@ typedef struct kiln_client_options {
     void *context;
 } kiln_client_options;
 
-/* Rows of tables of options: --tracker, --key-file and --insecure. Where --tracker means something
- * of its own, the last two alone; `options` is any struct with these members. */
+/* Rows of tables of options: --tracker, --key-file, --person and --insecure. Where --tracker means
+ * something of its own, the last three alone; `options` is any struct with these members. */
 #define KILN_CLIENT_OPTIONS(options)                                                          \
     {"tracker|$KILN_TRACKER", KILN_OPT_TEXT, &(options)->tracker, "ADDR", kiln_tracker_help}, \
         KILN_CLIENT_KEY_OPTIONS(options)
-#define KILN_CLIENT_KEY_OPTIONS(options)                                          \
-    {"key-file", KILN_OPT_TEXT, &(options)->key_file, "F", kiln_key_file_help}, { \
-        "insecure", KILN_OPT_FLAG, &(options)->insecure, NULL, kiln_insecure_help \
+#define KILN_CLIENT_KEY_OPTIONS(options)                                           \
+    {"key-file", KILN_OPT_TEXT, &(options)->key_file, "F", kiln_key_file_help},    \
+        {"person", KILN_OPT_TEXT, &(options)->person, "NAME", kiln_person_help}, { \
+        "insecure", KILN_OPT_FLAG, &(options)->insecure, NULL, kiln_insecure_help  \
     }
-extern const char kiln_tracker_help[], kiln_key_file_help[], kiln_insecure_help[];
+extern const char kiln_tracker_help[], kiln_key_file_help[], kiln_person_help[],
+    kiln_insecure_help[];
 
 /* Dials and waits until the connection is open. INVALID_ARGUMENT: the address; UNAVAILABLE: nobody
  * answers for KILN_CLIENT_PATIENCE_NS; UNAUTHENTICATED: another user's tracker. */

@@ -282,6 +282,7 @@ kiln_status kiln_tune_run_job(kiln_tune *t) {
                                              : t->fleet ? kiln_private_fleet_address(t->fleet)
                                                         : NULL,
                                   .key_file = o->key_file,
+                                  .person = o->person,
                                   .insecure = o->insecure,
                                   .quiet = t->fleet != NULL,
                                   .waits = kiln_events_waits,

@@ -675,6 +675,7 @@ kiln_status kiln_tune_pack(kiln_tune *t) {
                                     .emulated = !o->tracker && t->target.emulated,
                                     .board = {.client = {.tracker = o->tracker,
                                                          .key_file = o->key_file,
+                                                         .person = o->person,
                                                          .insecure = o->insecure,
                                                          .waits = kiln_events_waits,
                                                          .waits_context = t->events},

@@ -81,6 +81,7 @@ static kiln_status find_figures(kiln_tune *t) {
     const kiln_tune_options *o = t->options;
     const kiln_client_options client = {.tracker = o->tracker,
                                         .key_file = o->key_file,
+                                        .person = o->person,
                                         .insecure = o->insecure,
                                         .waits = kiln_events_waits,
                                         .waits_context = t->events};

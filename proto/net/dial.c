@@ -122,6 +122,8 @@ kiln_conn *kiln_net_dial(kiln_loop *loop, const kiln_dial_options *options) {
     conn->dial.boot = keep(conn, options->boot);
     conn->dial.name = keep(conn, options->name);
     conn->dial.software = keep(conn, options->software);
+    conn->dial.person = keep(conn, options->person);
+    conn->dial.signed_in = keep(conn, options->signed_in);
     kiln_timer_start(conn->timer, KILN_NET_DIAL_NS);
     kiln_status st = take_credentials(conn, options);
     if (st)

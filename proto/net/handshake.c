@@ -24,8 +24,9 @@ static kiln_status check_in_force(const kiln_conn *conn) {
 void kiln_handshake_check_keys(kiln_loop *loop, const kiln_keyring *ring) {
     for (kiln_conn *conn = loop->conns.accepted.oldest, *next; conn; conn = next) {
         next = conn->newer;
-        if (conn->listen.keyring != ring || !kiln_conn_key(conn)) continue;
-        kiln_status st = check_in_force(conn);
+        if (conn->listen.keyring != ring || !(kiln_conn_key(conn) || conn->peer.by_web)) continue;
+        kiln_status st = kiln_conn_key(conn) ? check_in_force(conn) : KILN_OK;
+        if (!st) st = kiln_conn_check_person(conn);
         if (st)
             kiln_conn_fail_telling(conn, st);
         else
@@ -64,6 +65,8 @@ static void say_hello(kiln_conn *conn) {
                   .boot = kiln_str_from(dial->boot),
                   .name = kiln_str_from(dial->name),
                   .software = kiln_str_from(dial->software),
+                  .person = kiln_str_from(dial->person),
+                  .signed_in = kiln_str_from(dial->signed_in),
                   .features = own_features(),
                   .clock_ns = kiln_clock_ns()},
     };
@@ -190,6 +193,21 @@ static void opened(kiln_conn *conn, const kiln_msg_hello *hello, const kiln_msg_
     kiln_key_rotation_offer(conn);
 }
 
+/* A web server speaks for others, so it must have a key, or be the tracker's user's. It is told why
+ * a person is refused. */
+static bool admit(kiln_conn *conn, const kiln_msg_hello *hello, bool knows_token) {
+    kiln_peer *peer = &conn->peer;
+    peer->role = (kiln_peer_role)hello->role;
+    kiln_conn_identify(conn, knows_token);
+    if (peer->role == KILN_PEER_WEB && !peer->key[0] && !peer->is_owner) {
+        refuse(conn, KILN_ERROR(UNAUTHENTICATED, "a web server without a key"));
+        return false;
+    }
+    kiln_status st = kiln_conn_admit_web(conn, hello);
+    if (st) kiln_conn_fail_telling(conn, st);
+    return !st;
+}
+
 /* Errors that every peer may be told. */
 static kiln_status check_words(kiln_conn *conn, const kiln_message *message) {
     if (message->type != KILN_MSG_HELLO)
@@ -206,6 +224,7 @@ static kiln_status check_words(kiln_conn *conn, const kiln_message *message) {
 }
 
 static void welcome(kiln_conn *conn, const kiln_msg_hello *hello, bool knows_token) {
+    if (!admit(conn, hello, knows_token)) return;
     kiln_message message = {
         .type = KILN_MSG_WELCOME,
         .welcome = {.version = conn->version,
@@ -221,8 +240,6 @@ static void welcome(kiln_conn *conn, const kiln_msg_hello *hello, bool knows_tok
         kiln_conn_fail(conn, st);
         return;
     }
-    conn->peer.role = (kiln_peer_role)hello->role;
-    kiln_conn_identify(conn, knows_token);
     conn->features = message.welcome.features;
     opened(conn, hello, NULL);
 }

@@ -3,8 +3,25 @@
 uint32_t kiln_keyring_count(const kiln_keyring *ring) { return kiln_keys_in_force(&ring->keys); }
 
 const kiln_key *kiln_keyring_find(const kiln_keyring *ring, const kiln_key *name) {
-    const kiln_key *key = kiln_keys_find(&ring->keys, name);
+    const kiln_key *key = name->is_token ? NULL : kiln_keys_find(&ring->keys, name);
     return key && !kiln_key_has_expired(key, ring->today) ? key : NULL;
+}
+
+kiln_person_keys kiln_keyring_person(const kiln_keyring *ring, kiln_str person) {
+    return kiln_keys_of_person(&ring->keys, person, ring->today);
+}
+
+const kiln_key *kiln_keyring_token(const kiln_keyring *ring, kiln_str person, kiln_str secret) {
+    return kiln_keys_token(&ring->keys, person, secret, ring->today);
+}
+
+bool kiln_keyring_has_token(const kiln_keyring *ring, kiln_str person, kiln_str name) {
+    kiln_key token = {0};
+    kiln_status st = kiln_key_name_parse(name, &token);
+    const bool is_theirs = !st && token.is_token && kiln_str_is(person, token.node);
+    kiln_status_free(st); /* no token has a name that does not parse */
+    const kiln_key *key = is_theirs ? kiln_keys_find(&ring->keys, &token) : NULL;
+    return key && !kiln_key_has_expired(key, ring->today);
 }
 
 const kiln_key *kiln_keyring_signer(const kiln_keyring *ring, const kiln_key *name,

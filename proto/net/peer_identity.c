@@ -94,10 +94,11 @@ uint32_t kiln_socket_uid(const uv_pipe_t *pipe) {
 
 void kiln_conn_identify(kiln_conn *conn, bool knows_token) {
     kiln_peer *peer = &conn->peer;
-    const bool is_person = peer->role == KILN_PEER_CLIENT || peer->role == KILN_PEER_ADMIN;
+    const bool is_person = kiln_peer_is_person(peer->role);
     const uint32_t own = (uint32_t)geteuid();
     const kiln_key *key = kiln_conn_key(conn);
     if (key) {
+        peer->is_admin = key->role == KILN_PEER_ADMIN;
         if (is_person) memcpy(peer->person, key->node, sizeof key->node);
         return;
     }
@@ -107,4 +108,50 @@ void kiln_conn_identify(kiln_conn *conn, bool knows_token) {
         find_user_name(peer->uid, peer->person);
     else if (is_person && knows_token)
         find_user_name(own, peer->person);
+}
+
+/* ---- Web servers ---- */
+
+/* The tracker's own user, whose web server it is. */
+static bool is_own_user(const kiln_peer *peer) {
+    char own[KILN_PERSON_MAX + 1];
+    find_user_name((uint32_t)geteuid(), own);
+    return peer->is_owner && strcmp(peer->person, own) == 0;
+}
+
+/* The web server of the tracker's user has let this user in itself. */
+static bool is_vouched(const kiln_peer *peer) { return peer->is_owner && !peer->signed_in[0]; }
+
+static kiln_status find_person(const kiln_conn *conn, bool *out_admin) {
+    const kiln_listen_options *listen = &conn->listen;
+    if (!listen->find_person)
+        return KILN_ERROR(UNAUTHENTICATED, "web servers cannot speak for people here");
+    return listen->find_person(listen->context, &conn->peer, out_admin);
+}
+
+kiln_status kiln_conn_admit_web(kiln_conn *conn, const kiln_msg_hello *hello) {
+    kiln_peer *peer = &conn->peer;
+    bool is_admin = false;
+    if (peer->role != KILN_PEER_WEB || hello->person.size == 0) return KILN_OK;
+    peer->by_web = true;
+    memcpy(peer->person, hello->person.data, hello->person.size);
+    memcpy(peer->signed_in, hello->signed_in.data,
+           KILN_MIN(hello->signed_in.size, sizeof peer->signed_in - 1));
+    peer->is_owner = is_own_user(peer);
+    kiln_status st = is_vouched(peer) ? KILN_OK : find_person(conn, &is_admin);
+    if (st) return st;
+    peer->is_admin = is_admin;
+    peer->role = is_admin || peer->is_owner ? KILN_PEER_ADMIN : KILN_PEER_CLIENT;
+    return KILN_OK;
+}
+
+kiln_status kiln_conn_check_person(const kiln_conn *conn) {
+    const kiln_peer *peer = &conn->peer;
+    bool is_admin = false;
+    if (!peer->by_web || is_vouched(peer)) return KILN_OK;
+    kiln_status st = find_person(conn, &is_admin);
+    if (!st && is_admin != peer->is_admin)
+        st = KILN_ERROR(UNAUTHENTICATED, "the rights of %s have changed: sign in again",
+                        peer->person);
+    return st;
 }

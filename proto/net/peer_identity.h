@@ -20,4 +20,11 @@ void kiln_peer_learn_address(kiln_conn *conn);
  * of a Unix socket, else `knows_token`, as only the tracker's own user can read the token. */
 void kiln_conn_identify(kiln_conn *conn, bool knows_token);
 
+/* Then makes the connection of a web server that names a person one of that person. The tracker's
+ * user has every right if the web server is that user's. UNAUTHENTICATED: there is no such person,
+ * or the person's token is no longer in force. */
+KILN_MUST_USE kiln_status kiln_conn_admit_web(kiln_conn *conn, const kiln_msg_hello *hello);
+/* Whether that still holds with the keys of now. UNAUTHENTICATED: it does not. */
+KILN_MUST_USE kiln_status kiln_conn_check_person(const kiln_conn *conn);
+
 #endif

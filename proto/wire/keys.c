@@ -2,15 +2,15 @@
 #include "proto/keys.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "base/alloc.h"
 #include "base/check.h"
-#include "base/clock.h"
 
 #define FIRST_LINE "kiln-keys "
+#define TOKEN_WORD "web"
+#define FILE_VERSION 2u              /* of files without tokens */
+#define FILE_VERSION_MAX 3u          /* of files with tokens, which programs before do not read */
 #define LINE_MAX_BYTES ((size_t)560) /* of one key */
-#define SECONDS_OF_DAY 86400
 
 void kiln_keys_deinit(kiln_keys *keys) {
     if (keys->key.data) explicit_bzero(keys->key.data, keys->key.capacity * sizeof *keys->key.data);
@@ -45,6 +45,11 @@ static bool is_node(kiln_str text) {
     return true;
 }
 
+/* "web" or "web/GENERATION", after "ROLE/NODE/". */
+static bool is_token_name(kiln_str rest) {
+    return kiln_str_is(kiln_str_cut(&rest, '/'), TOKEN_WORD);
+}
+
 kiln_status kiln_key_name_parse(kiln_str text, kiln_key *out_name) {
     kiln_key name = {0};
     kiln_str rest = text;
@@ -54,13 +59,21 @@ kiln_status kiln_key_name_parse(kiln_str text, kiln_key *out_name) {
         return KILN_ERROR(
             INVALID_ARGUMENT,
             "'%.*s': a key is called ROLE/NODE, the role one of board, client, tuner, "
-            "builder, admin",
+            "builder, admin, web",
             KILN_STR_ARG(text));
     if (!is_node(node))
         return KILN_ERROR(INVALID_ARGUMENT,
                           "'%.*s': the node is 1 to %d letters, digits, dots, dashes, underscores",
                           KILN_STR_ARG(text), KILN_MESSAGES_TEXT);
     bool has_generation = node.data + node.size < text.data + text.size;
+    if (is_token_name(rest)) {
+        if (!kiln_peer_is_person(name.role))
+            return KILN_ERROR(INVALID_ARGUMENT, "'%.*s': only clients and admins have tokens",
+                              KILN_STR_ARG(text));
+        name.is_token = true;
+        has_generation = rest.size > strlen(TOKEN_WORD);
+        rest = kiln_str_slice(rest, strlen(TOKEN_WORD) + 1, rest.size);
+    }
     if (has_generation && (!kiln_str_to_u64(rest, &generation) || generation == 0 ||
                            generation > KILN_KEY_GENERATION_MAX))
         return KILN_ERROR(INVALID_ARGUMENT, "'%.*s': the generation is a number from 1",
@@ -74,6 +87,7 @@ kiln_status kiln_key_name_parse(kiln_str text, kiln_key *out_name) {
 void kiln_key_name_print(const kiln_key *name, char out_text[KILN_KEY_NAME_BYTES]) {
     kiln_strbuf text = {0};
     kiln_strbuf_printf(&text, "%s/%s", kiln_peer_role_name(name->role), name->node);
+    if (name->is_token) kiln_strbuf_text(&text, "/" TOKEN_WORD);
     if (name->generation) kiln_strbuf_printf(&text, "/%u", name->generation);
     KILN_CHECK(text.size < KILN_KEY_NAME_BYTES);
     memcpy(out_text, text.data, text.size + 1);
@@ -84,7 +98,8 @@ void kiln_key_name_print(const kiln_key *name, char out_text[KILN_KEY_NAME_BYTES
 
 static int compare_nodes(const kiln_key *a, const kiln_key *b) {
     if (a->role != b->role) return a->role < b->role ? -1 : 1;
-    return strcmp(a->node, b->node);
+    const int order = strcmp(a->node, b->node);
+    return order ? order : (int)a->is_token - (int)b->is_token;
 }
 
 static int compare(const kiln_key *a, const kiln_key *b) {
@@ -106,9 +121,8 @@ static uint32_t lower_bound(const kiln_keys *keys, const kiln_key *name) {
     return low;
 }
 
-/* Index behind the last generation of the node; `*out_first` that of its first one. */
-static uint32_t range_of(const kiln_keys *keys, const kiln_key *name, uint32_t *out_first) {
-    kiln_key any = {.role = name->role}; /* no copy of the secret */
+uint32_t kiln_keys_range(const kiln_keys *keys, const kiln_key *name, uint32_t *out_first) {
+    kiln_key any = {.role = name->role, .is_token = name->is_token}; /* no copy of the secret */
     memcpy(any.node, name->node, sizeof any.node);
     uint32_t end = *out_first = lower_bound(keys, &any);
     while (end < keys->key.count && compare_nodes(&keys->key.data[end], name) == 0) end++;
@@ -127,7 +141,7 @@ const kiln_key *kiln_keys_find(const kiln_keys *keys, const kiln_key *name) {
 }
 
 bool kiln_keys_was_revoked(const kiln_keys *keys, const kiln_key *name) {
-    uint32_t first = 0, end = range_of(keys, name, &first);
+    uint32_t first = 0, end = kiln_keys_range(keys, name, &first);
     for (uint32_t i = first; i < end; i++)
         if (keys->key.data[i].state == KILN_KEY_REVOKED &&
             keys->key.data[i].generation >= name->generation)
@@ -136,7 +150,7 @@ bool kiln_keys_was_revoked(const kiln_keys *keys, const kiln_key *name) {
 }
 
 const kiln_key *kiln_keys_offer(const kiln_keys *keys, const kiln_key *key) {
-    uint32_t first = 0, end = range_of(keys, key, &first);
+    uint32_t first = 0, end = kiln_keys_range(keys, key, &first);
     for (uint32_t i = first; i < end; i++)
         if (keys->key.data[i].state == KILN_KEY_OFFERED &&
             keys->key.data[i].generation > key->generation)
@@ -146,7 +160,7 @@ const kiln_key *kiln_keys_offer(const kiln_keys *keys, const kiln_key *key) {
 
 const kiln_key *kiln_keys_signer(const kiln_keys *keys, const kiln_key *name,
                                  const kiln_sign_public *half, uint32_t today) {
-    uint32_t first = 0, end = name ? range_of(keys, name, &first) : keys->key.count;
+    uint32_t first = 0, end = name ? kiln_keys_range(keys, name, &first) : keys->key.count;
     while (end-- > first) {
         const kiln_key *key = &keys->key.data[end];
         if (key->state == KILN_KEY_REVOKED || !key->has_public || kiln_key_has_expired(key, today))
@@ -170,7 +184,7 @@ uint32_t kiln_keys_in_force(const kiln_keys *keys) {
 kiln_status kiln_keys_newest(const kiln_keys *keys, const kiln_key *name,
                              const kiln_key **out_key) {
     if (keys->key.count == 0) return KILN_ERROR(NOT_FOUND, "there is no key in it");
-    uint32_t first = 0, end = range_of(keys, name ? name : &keys->key.data[0], &first);
+    uint32_t first = 0, end = kiln_keys_range(keys, name ? name : &keys->key.data[0], &first);
     if (!name && end != keys->key.count)
         return KILN_ERROR(INVALID_ARGUMENT,
                           "it holds the keys of several nodes; a node's own file is what `kiln key "
@@ -212,7 +226,7 @@ static void drop_oldest(kiln_keys *keys, uint32_t first, uint32_t end) {
 
 kiln_status kiln_keys_add(kiln_keys *keys, const kiln_key *key, const kiln_key **out_key) {
     kiln_key next = *key;
-    uint32_t first = 0, end = range_of(keys, key, &first);
+    uint32_t first = 0, end = kiln_keys_range(keys, key, &first);
     next.generation = end > first ? keys->key.data[end - 1].generation + 1 : 1;
     kiln_status st = KILN_OK;
     if (next.generation > KILN_KEY_GENERATION_MAX)
@@ -232,9 +246,9 @@ static bool is_meant(const kiln_key *key, const kiln_key *name) {
 }
 
 /* Keeps one line with the highest revoked number. */
-uint32_t kiln_keys_revoke(kiln_keys *keys, const kiln_key *name) {
-    uint32_t first = 0, end = range_of(keys, name, &first), count = 0;
-    kiln_key mark = {.role = name->role, .state = KILN_KEY_REVOKED};
+static uint32_t revoke_kind(kiln_keys *keys, const kiln_key *name) {
+    uint32_t first = 0, end = kiln_keys_range(keys, name, &first), count = 0;
+    kiln_key mark = {.role = name->role, .is_token = name->is_token, .state = KILN_KEY_REVOKED};
     memcpy(mark.node, name->node, sizeof mark.node);
     for (uint32_t i = first; i < end; i++) count += is_meant(&keys->key.data[i], name);
     if (count == 0) return 0;
@@ -245,6 +259,14 @@ uint32_t kiln_keys_revoke(kiln_keys *keys, const kiln_key *name) {
         remove_range(keys, i, i + 1);
     }
     kiln_status_free(insert(keys, &mark)); /* there is room: at least one was removed */
+    return count;
+}
+
+uint32_t kiln_keys_revoke(kiln_keys *keys, const kiln_key *name) {
+    kiln_key tokens = {.role = name->role, .is_token = true};
+    memcpy(tokens.node, name->node, sizeof tokens.node);
+    uint32_t count = revoke_kind(keys, name);
+    if (name->generation == 0 && !name->is_token) count += revoke_kind(keys, &tokens);
     return count;
 }
 
@@ -284,37 +306,6 @@ kiln_status kiln_key_check_hello(const kiln_key *key, const kiln_msg_hello *hell
         return KILN_ERROR(PERMISSION_DENIED, "the key of %s does not let it speak as %.*s",
                           key->node, KILN_STR_ARG(hello->node));
     return KILN_OK;
-}
-
-/* ---- Days ---- */
-
-bool kiln_day_parse(kiln_str text, uint32_t *out_day) {
-    uint64_t year = 0, month = 0, day = 0;
-    char again[KILN_DAY_TEXT];
-    if (!kiln_str_to_u64(kiln_str_slice(text, 0, 4), &year) ||
-        !kiln_str_to_u64(kiln_str_slice(text, 5, 7), &month) ||
-        !kiln_str_to_u64(kiln_str_slice(text, 8, 10), &day) || year < 1970)
-        return false;
-    struct tm utc = {.tm_year = (int)year - 1900, .tm_mon = (int)month - 1, .tm_mday = (int)day};
-    uint32_t found = (uint32_t)(timegm(&utc) / SECONDS_OF_DAY);
-    kiln_day_print(found, again); /* other than the text without dashes, or a 30th of February */
-    if (found == 0 || !kiln_str_is(text, again)) return false;
-    *out_day = found;
-    return true;
-}
-
-void kiln_day_print(uint32_t day, char out_text[KILN_DAY_TEXT]) {
-    time_t seconds = (time_t)KILN_MIN(day, KILN_DAY_MAX) * SECONDS_OF_DAY;
-    struct tm utc;
-    gmtime_r(&seconds, &utc);
-    kiln_strbuf text = {0};
-    kiln_strbuf_printf(&text, "%04d-%02d-%02d", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday);
-    memcpy(out_text, text.data, KILN_DAY_TEXT);
-    kiln_strbuf_deinit(&text);
-}
-
-uint32_t kiln_day_of(uint64_t wall_ns) {
-    return (uint32_t)(wall_ns / KILN_NS_PER_S / SECONDS_OF_DAY);
 }
 
 bool kiln_key_has_expired(const kiln_key *key, uint32_t today) {
@@ -398,9 +389,11 @@ static kiln_status parse_line(kiln_str line, uint32_t version, kiln_keys *keys) 
     kiln_str rest = line, name = kiln_str_cut(&rest, ' ');
     kiln_status st = kiln_key_name_parse(name, &key);
     if (!st && key.generation == 0) st = KILN_ERROR(DATA_LOSS, "the generation is missing");
+    if (!st && key.is_token && version < FILE_VERSION_MAX)
+        st = KILN_ERROR(DATA_LOSS, "a token in a file without tokens");
     if (!st) st = parse_rest(kiln_str_trim(rest), version, &key);
     if (!st && find(keys, &key)) st = KILN_ERROR(DATA_LOSS, "the key comes twice");
-    uint32_t end = st ? 0 : range_of(keys, &key, &first);
+    uint32_t end = st ? 0 : kiln_keys_range(keys, &key, &first);
     if (!st && key.state != KILN_KEY_REVOKED &&
         count_in_force(keys, first, end) >= KILN_KEY_GENERATIONS)
         st = KILN_ERROR(DATA_LOSS, "more than %u generations of one node", KILN_KEY_GENERATIONS);
@@ -419,10 +412,10 @@ static kiln_status line_error(kiln_status st, uint32_t number) {
 static kiln_status parse_head(kiln_str line, uint32_t *out_version) {
     const bool named = kiln_str_starts(line, FIRST_LINE);
     const kiln_str number = named ? kiln_str_slice(line, strlen(FIRST_LINE), line.size) : line;
-    if (kiln_str_is(number, "1"))
-        *out_version = 1;
-    else if (kiln_str_is(number, "2"))
-        *out_version = 2;
+    uint64_t version = 0;
+    if (number.size == 1 && kiln_str_to_u64(number, &version) && version >= 1 &&
+        version <= FILE_VERSION_MAX)
+        *out_version = (uint32_t)version;
     else if (named)
         return KILN_ERROR(DATA_LOSS, "a key file of a later release: update this program");
     else
@@ -487,6 +480,9 @@ static void print_line(const kiln_key *key, kiln_strbuf *out) {
 /* Reserves room for all lines first: a buffer that grows leaves copies of secrets. */
 void kiln_keys_print(const kiln_keys *keys, kiln_strbuf *out) {
     kiln_strbuf_reserve(out, strlen(FIRST_LINE) + 4 + keys->key.count * LINE_MAX_BYTES);
-    kiln_strbuf_text(out, FIRST_LINE "2\n");
+    uint32_t version = FILE_VERSION;
+    for (uint32_t i = 0; i < keys->key.count; i++)
+        if (keys->key.data[i].is_token) version = FILE_VERSION_MAX;
+    kiln_strbuf_printf(out, FIRST_LINE "%u\n", version);
     for (uint32_t i = 0; i < keys->key.count; i++) print_line(&keys->key.data[i], out);
 }

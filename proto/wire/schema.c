@@ -14,8 +14,10 @@ enum {
     CLIENT = 1u << KILN_PEER_CLIENT,
     ADMIN = 1u << KILN_PEER_ADMIN,
     BUILDER = 1u << KILN_PEER_BUILDER,
+    WEB = 1u << KILN_PEER_WEB,
     PEOPLE = CLIENT | ADMIN,
-    PEERS = BOARD | TUNER | CLIENT | ADMIN | BUILDER,
+    WORKERS = BOARD | TUNER | CLIENT | ADMIN | BUILDER,
+    PEERS = WORKERS | WEB,
 };
 
 /* Boards do not print documents. */
@@ -175,3 +177,7 @@ uint64_t kiln_setting_max(kiln_setting setting) { return setting_table[setting].
 FIND(kiln_peer_role_find, kiln_peer_role, KILN_PEER_COUNT, kiln_peer_role_name)
 FIND(kiln_member_find, kiln_member, KILN_MEMBER_COUNT, kiln_member_name)
 FIND(kiln_setting_find, kiln_setting, KILN_SETTING_COUNT, kiln_setting_name)
+
+bool kiln_peer_is_person(kiln_peer_role role) {
+    return role == KILN_PEER_CLIENT || role == KILN_PEER_ADMIN;
+}

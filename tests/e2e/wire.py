@@ -12,7 +12,7 @@ import time
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "reference" / "messages.md"
 MAGIC, DATA, END, ZSTD = 0x314E4C4B, 127, 1, 4
-ROLES = {"board": 1, "tuner": 2, "client": 3, "admin": 4, "builder": 5}
+ROLES = {"board": 1, "tuner": 2, "client": 3, "admin": 4, "builder": 5, "web": 6}
 DEADLINE_S = 60
 
 

@@ -63,6 +63,10 @@ static void what_is_no_name_is_refused_with_a_reason(void **state) {
         {"board/a/x", "generation"},
         {"board/a/1/2", "generation"},
         {"board/a/1000000000", "generation"},
+        {"board/a/web", "only clients and admins"},
+        {"client/a/web/", "generation"},
+        {"client/a/web/0", "generation"},
+        {"client/a/webs", "generation"},
         {"board/12345678901234567890123456789012345678901234567890123456789012345", "64"},
     };
     (void)state;
@@ -110,7 +114,7 @@ static void a_damaged_file_is_refused_with_its_line_and_never_its_secret(void **
     static const char *const bad[][2] = {
         {"", "empty"},
         {"# only\n", "empty"},
-        {"kiln-keys 3\n", "line 1 of the key file: a key file of a later release"},
+        {"kiln-keys 4\n", "line 1 of the key file: a key file of a later release"},
         {"kiln-keys 1\nboard/a/1 revoked\n", "64 hexadecimal"},
         {"kiln-keys 1\nboard/a/1 " SECRET " expires=2030-01-01\n", "nothing more"},
         {"kiln-keys 2\nboard/a/1 " SECRET " expires=2030-02-30\n", "YYYY-MM-DD"},

@@ -59,6 +59,41 @@ static void an_act_says_who_and_what(void **state) {
     assert_int_equal(count_of(text, "\n"), 1);
 }
 
+static void what_a_web_server_does_for_a_person_names_both(void **state) {
+    fixture f;
+    set_up(&f, *state);
+    f.peer = (kiln_peer){.address = "192.0.2.7:4711",
+                         .key = "web/lab/1",
+                         .person = "ann",
+                         .by_web = true,
+                         .role = KILN_PEER_CLIENT};
+    const kiln_message cancel = {.type = KILN_MSG_CANCEL,
+                                 .cancel = {.scope = KILN_CANCEL_JOB, .id = KILN_STR("j")}};
+    kiln_audit_act(f.audit, &f.peer, &cancel);
+    f.peer.key[0] = '\0'; /* the web server of the tracker's user */
+    kiln_audit_act(f.audit, &f.peer, &cancel);
+    const char *text = read_log(&f);
+    expect_contains(text, "\"from\":\"192.0.2.7:4711\",\"person\":\"ann\",\"by\":\"web/lab/1\","
+                          "\"role\":\"client\",\"message\":\"CANCEL\"");
+    expect_contains(text, "\"person\":\"ann\",\"by\":\"web\",\"role\"");
+}
+
+static void people_who_sign_in_are_written_and_a_crowd_of_wrong_tokens_is_counted(void **state) {
+    fixture f;
+    set_up(&f, *state);
+    f.peer = (kiln_peer){.address = "unix", .key = "web/lab/1", .role = KILN_PEER_WEB};
+    kiln_audit_sign_in(f.audit, &f.peer, KILN_STR("ann"), true, 1);
+    for (uint64_t i = 0; i < 1000; i++)
+        kiln_audit_sign_in(f.audit, &f.peer, KILN_STR("a\"b"), false, 2);
+    const char *text = read_log(&f);
+    expect_contains(text, "\"event\":\"signed_in\",\"from\":\"unix\",\"by\":\"web/lab/1\","
+                          "\"person\":\"ann\"}\n");
+    expect_contains(text, "\"event\":\"sign_in_refused\",\"from\":\"unix\",\"by\":"
+                          "\"web/lab/1\",\"person\":\"a\\\"b\"}\n");
+    assert_int_equal(count_of(text, "sign_in_refused"), KILN_AUDIT_REFUSED_MAX);
+    expect_contains(text, "\"refused_more\",\"count\":980}");
+}
+
 static void what_changes_nothing_for_others_is_not_written(void **state) {
     (void)state;
     kiln_message job = {.type = KILN_MSG_CANCEL, .cancel = {.scope = KILN_CANCEL_JOB}};
@@ -250,6 +285,8 @@ static void of_a_line_that_fits_by_half_nothing_is_left(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(an_act_says_who_and_what),
+        test_with_arena(what_a_web_server_does_for_a_person_names_both),
+        test_with_arena(people_who_sign_in_are_written_and_a_crowd_of_wrong_tokens_is_counted),
         cmocka_unit_test(what_changes_nothing_for_others_is_not_written),
         test_with_arena(a_crowd_that_is_refused_cannot_fill_the_disk),
         test_with_arena(what_was_only_counted_is_written_at_the_end),

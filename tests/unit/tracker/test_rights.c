@@ -74,6 +74,8 @@ static const struct {
     {KILN_MSG_PROJECTS, "xxxxxxxxx", "xxxxxxxxx"},
     {KILN_MSG_KICK, ".......xx", ".......xx"},
     {KILN_MSG_KICKED, "xxxxxxxxx", "xxxxxxxxx"},
+    {KILN_MSG_SIGN_IN, "xxxxxxxxx", "xxxxxxxxx"}, /* only of web servers */
+    {KILN_MSG_SIGNED_IN, "xxxxxxxxx", "xxxxxxxxx"},
     {KILN_MSG_UPGRADE_ORDER, ".......xx", ".......xx"},
     {KILN_MSG_UPGRADE_QUERY, ".......xx", ".......xx"},
     {KILN_MSG_UPGRADES, "xxxxxxxxx", "xxxxxxxxx"},

@@ -42,6 +42,20 @@ def exit_codes_differ():
         yield f"docs/reference/command-line.md: exit codes differ from base/status.def in {' '.join(row)}"
 
 
+def errors_differ():
+    """Codes and outcomes that docs/reference/errors.md does not have as the tables do."""
+    page = (ROOT / "docs/reference/errors.md").read_text(encoding="utf-8")
+    wanted = [f"### {name}\n\nExit code {code}, number {number} on the wire: {meaning}.\n\n"
+              for name, number, code, meaning in re.findall(r'^X\((\w+), (\d+), (\d+), "([^"]*)"\)$', (ROOT / "base/status.def").read_text(encoding="utf-8"), re.M)]
+    wanted += [f"### {text}\n\nBlame: {blame.lower()}. The cost model {'learns' if trains == 'true' else 'does not learn'} from it. Meaning: {meaning}.\n\n"
+               for text, blame, trains, meaning in re.findall(r'^X\(\w+, \d+, "([^"]*)", (\w+), (\w+), "([^"]*)"\)$', (ROOT / "base/outcome.def").read_text(encoding="utf-8"), re.M)]
+    for text in wanted:
+        if not re.search(re.escape(text) + r"(?!###)\S", page):
+            yield f"docs/reference/errors.md: lacks this, with what to do behind it: {text.strip()!r}"
+    if page.count("\n### ") != len(wanted):
+        yield "docs/reference/errors.md: has a heading that is neither a code nor an outcome"
+
+
 def main():
     files = tracked()
     folders, found, missing, checked = folders_of(files), [], [], 0
@@ -72,6 +86,7 @@ def main():
     for folder in sorted(mapped - folders):
         found.append(f"docs/ARCHITECTURE.md: the map has {folder}, which does not exist")
     found += exit_codes_differ()
+    found += errors_differ()
     if checked == 0:
         found.append("no path was found: this check is broken")
     for line in missing:

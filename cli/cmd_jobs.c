@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/stats.h"
+#include "cli/common/json.h"
 #include "cli/host.h"
 #include "cli/tracker_command.h"
 
@@ -56,29 +57,58 @@ static void print_job(void *context, const json_t *job) {
         printf("  %-35s cannot be measured: %s\n", text_of(row, "key"), text_of(row, "text"));
 }
 
-/* Each is a request. */
-#define ACTIONS(X)                                                                     \
-    X("list", "", JOBS, "list all jobs")                                               \
-    X("show", "ID", JOB, "show the results of a job, task by task")                    \
-    X("watch", "ID", WATCH, "show the progress of a job until it ends")                \
-    X("attach", "ID", ATTACH, "the same, and import its records into --db at the end") \
-    X("cancel", "ID", CANCEL, "end a job")
+static kiln_status change_priority(kiln_command_call *c) {
+    uint64_t priority = 0;
+    kiln_message answer = {0};
+    c->tracker.id = c->named;
+    if (!kiln_str_to_u64(kiln_str_from(c->second), &priority) || priority > KILN_PRIORITY_MAX)
+        return KILN_ERROR(INVALID_ARGUMENT, "%s: the priority is a number up to %u", c->second,
+                          KILN_PRIORITY_MAX);
+    if (kiln_client_version(c->tracker.client) < kiln_message_since(KILN_MSG_JOB_ORDER))
+        return KILN_ERROR(UNIMPLEMENTED, "the tracker is too old to change priorities");
+    kiln_status st = kiln_tracker_complete_id(&c->tracker, KILN_TOPIC_JOB);
+    const kiln_message order = {
+        .type = KILN_MSG_JOB_ORDER,
+        .job_order = {.job = kiln_str_from(c->tracker.id), .priority = (uint32_t)priority}};
+    if (!st) st = kiln_client_ask(c->tracker.client, &order, c->tracker.process, &answer);
+    if (st) return st;
+    if (c->json)
+        kiln_json_line(json_pack("{s:s, s:s, s:i}", "event", "priority", "job", c->tracker.id,
+                                 "priority", (int)priority));
+    else
+        printf("job %s has priority %u\n", c->tracker.id, (unsigned)priority);
+    return KILN_OK;
+}
+
+/* Each is a request, but those with a function of their own. */
+#define ACTIONS(X)                                                                           \
+    X("list", "", JOBS, NULL, "list all jobs")                                               \
+    X("show", "ID", JOB, NULL, "show the results of a job, task by task")                    \
+    X("watch", "ID", WATCH, NULL, "show the progress of a job until it ends")                \
+    X("attach", "ID", ATTACH, NULL, "the same, and import its records into --db at the end") \
+    X("cancel", "ID", CANCEL, NULL, "end a job")                                             \
+    X("priority", "ID N", JOB, change_priority,                                              \
+      "change the priority of a job, 0 to 100: within its project higher ones go first")
 
 kiln_status kiln_cmd_jobs(kiln_arena *process, int argc, char **argv) {
     static const kiln_action actions[] = {
-#define X(name, arguments, request, help) {name, arguments, help},
+#define X(name, arguments, request, run, help) {name, arguments, help},
         ACTIONS(X)
 #undef X
     };
     static const uint32_t request_of[] = {
-#define X(name, arguments, request, help) KILN_REQUEST_##request,
+#define X(name, arguments, request, run, help) KILN_REQUEST_##request,
         ACTIONS(X)
 #undef X
     };
-    static const kiln_tracker_command commands[KILN_ARRAY_COUNT(actions)] = {{NULL, false}};
+    static const kiln_tracker_command commands[] = {
+#define X(name, arguments, request, run, help) {run, false},
+        ACTIONS(X)
+#undef X
+    };
     static const kiln_tracker_commands table = {
         .actions = {.command = "jobs",
-                    .summary = "Lists tuning jobs, follows them, and cancels them. ID is a job's "
+                    .summary = "Lists tuning jobs, follows, orders and cancels them. ID is a job's "
                                "identity or the beginning of it.",
                     .action = actions,
                     .count = KILN_ARRAY_COUNT(actions),
@@ -90,6 +120,7 @@ kiln_status kiln_cmd_jobs(kiln_arena *process, int argc, char **argv) {
     uint32_t count = 0;
     kiln_status st = kiln_tracker_command_parse(&table, process, argc, argv, &call, &command);
     if (st || !command) return st;
+    if (command->run) return kiln_tracker_command_run(&call, command);
     const uint32_t what = request_of[command - commands];
     kiln_host host = {.json = call.json, .print = print_job, .context = &count, .process = process};
     st = kiln_host_run(&host, what, call.tracker.id, &call.given);

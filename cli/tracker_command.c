@@ -49,6 +49,7 @@ kiln_status kiln_tracker_command_parse(const kiln_tracker_commands *commands, ki
     }
     c.tracker.id = wants_id ? args.positional[0] : NULL;
     c.named = args.count ? args.positional[0] : key;
+    c.second = args.count > 1 ? args.positional[1] : NULL;
     c.given = args.given;
     *out_call = c;
     *out_command = &commands->command[index];

@@ -8,6 +8,7 @@
 typedef struct kiln_command_call {
     kiln_tracker_call tracker; /* `id`: NULL where the action wants none */
     const char *named;         /* what was given all the same, or by --key; NULL: nothing */
+    const char *second;        /* the argument after that */
     const char *why, *db;
     bool json, follow;
     kiln_opt_given_list given;

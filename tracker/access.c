@@ -140,6 +140,8 @@ static const kiln_tracker_job *job_of(kiln_tracker *t, const kiln_tracker_peer *
     const kiln_tracker_lease *lease = NULL;
     if (message->type == KILN_MSG_JOB_OPEN)
         return kiln_tracker_job_latest(t, message->job_open.job);
+    if (message->type == KILN_MSG_JOB_ORDER)
+        return kiln_tracker_job_latest(t, message->job_order.job);
     if (message->type == KILN_MSG_CANCEL)
         return message->cancel.scope == KILN_CANCEL_JOB
                    ? kiln_tracker_job_latest(t, message->cancel.id)

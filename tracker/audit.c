@@ -209,6 +209,7 @@ bool kiln_audit_is_recorded(const kiln_message *message) {
     if (message->type == KILN_MSG_TAIL && message->tail.since)
         return false; /* the continuation of a request that was recorded */
     return admin_only || message->type == KILN_MSG_PROJECT_ORDER ||
+           message->type == KILN_MSG_JOB_ORDER ||
            (message->type == KILN_MSG_CANCEL && message->cancel.scope == KILN_CANCEL_JOB);
 }
 

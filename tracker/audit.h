@@ -31,7 +31,7 @@ KILN_MUST_USE kiln_status kiln_audit_open(const char *path, kiln_audit **out_aud
 void kiln_audit_close(kiln_audit *audit);
 
 /* Whether the message is recorded, because it changes the fleet for others: messages that only
- * administrators may send, orders about projects, and cancellations of jobs. */
+ * administrators may send, orders about projects and jobs, and cancellations of jobs. */
 bool kiln_audit_is_recorded(const kiln_message *message);
 /* {"event":"act"}: the message and its sender. */
 void kiln_audit_act(kiln_audit *audit, const kiln_peer *peer, const kiln_message *message);

@@ -191,11 +191,13 @@ void kiln_tracker_job_persisted(kiln_tracker *t, uint64_t persist, const char *f
 /* ---- Messages of clients ---- */
 
 /* Whether two specifications ask for the same job. The user, stored records and figures are not
- * compared, because they may change between two calls of the same command. */
+ * compared, because they may change between two calls of the same command, nor is the priority,
+ * which a person may have changed since. */
 static bool same_spec(const kiln_msg_job_spec *spec, const kiln_msg_job_spec *asked) {
     kiln_msg_job_spec a = *spec, b = *asked;
     b.project = kiln_tracker_project_asked(b.project);
     b.user = a.user;
+    b.priority = a.priority;
     kiln_strbuf left = {0}, right = {0};
     a.records = b.records = (kiln_digest){0};
     a.figures = b.figures = (kiln_str){0};
@@ -331,6 +333,17 @@ void kiln_tracker_job_close(kiln_tracker *t, kiln_tracker_peer *client,
     job->client = NULL;
 }
 
+/* The order is answered when it is on disk. */
+static void keep_order(kiln_tracker *t, const kiln_tracker_peer *client,
+                       const kiln_message *message, kiln_tracker_job *job,
+                       kiln_tracker_cancel order) {
+    order.peer = client->id;
+    order.stream = message->stream;
+    order.state = job->state;
+    kiln_tracker_set_text(order.job, kiln_str_from(job->id));
+    kiln_vec_push(&t->cancels.waiting, order);
+}
+
 void kiln_tracker_job_cancel(kiln_tracker *t, kiln_tracker_peer *client,
                              const kiln_message *message) {
     kiln_tracker_job *job = kiln_tracker_job_latest(t, message->cancel.id);
@@ -343,15 +356,44 @@ void kiln_tracker_job_cancel(kiln_tracker *t, kiln_tracker_peer *client,
         kiln_tracker_job_tell(t, job, client, message->stream, "it had ended already");
         return;
     }
-    kiln_tracker_cancel cancel = {.peer = client->id, .stream = message->stream};
     const bool was_abandoned = job->abandoned;
     job->abandoned = false; /* the job stays cancelled when its client comes back */
     kiln_tracker_job_stop(t, job, KILN_CANCELLED, "cancelled on request");
-    cancel.persist =
-        job->persist && !was_abandoned ? job->persist : kiln_tracker_job_persist(t, job);
-    cancel.state = job->state;
-    kiln_tracker_set_text(cancel.job, kiln_str_from(job->id));
-    kiln_vec_push(&t->cancels.waiting, cancel);
+    const bool is_written = job->persist && !was_abandoned;
+    const kiln_tracker_cancel kept = {.persist = is_written ? job->persist
+                                                            : kiln_tracker_job_persist(t, job)};
+    keep_order(t, client, message, job, kept);
+}
+
+/* The most that jobs of the project may ask for; jobs that ask for more count with that. */
+static uint32_t priority_max(const kiln_tracker_project *project) {
+    const uint64_t bound = project->setting[KILN_SETTING_PRIORITY];
+    return bound ? (uint32_t)bound : KILN_PRIORITY_MAX;
+}
+
+void kiln_tracker_job_order(kiln_tracker *t, kiln_tracker_peer *client,
+                            const kiln_message *message) {
+    const kiln_msg_job_order *order = &message->job_order;
+    kiln_tracker_job *job = kiln_tracker_job_latest(t, order->job);
+    kiln_status st = KILN_OK;
+    if (!job)
+        st = KILN_ERROR(NOT_FOUND, "there is no job %.*s", KILN_STR_ARG(order->job));
+    else if (!kiln_tracker_job_is_open(job))
+        st = KILN_ERROR(FAILED_PRECONDITION, "job %s has ended", job->id);
+    else if (order->priority > priority_max(job->project))
+        st = KILN_ERROR(OUT_OF_RANGE,
+                        "jobs of project %s have priority %u at most (its setting \"priority\"; an "
+                        "admin of the project raises it)",
+                        job->project->name, priority_max(job->project));
+    if (st) {
+        kiln_tracker_send_status(t, client, message->stream, order->job, 0, st);
+        return;
+    }
+    job->spec.priority = order->priority;
+    job->changed = kiln_tracker_next_change(t);
+    const kiln_tracker_cancel kept = {.persist = kiln_tracker_job_persist(t, job),
+                                      .is_priority = true};
+    keep_order(t, client, message, job, kept);
 }
 
 static void answer_cancel(kiln_tracker *t, const kiln_tracker_cancel *cancel, const char *failure) {
@@ -360,13 +402,19 @@ static void answer_cancel(kiln_tracker *t, const kiln_tracker_cancel *cancel, co
     kiln_message message = {
         .type = KILN_MSG_JOB_STATE,
         .stream = cancel->stream,
-        .job_state = {.job = job, .state = cancel->state, .text = KILN_STR("stopping")},
+        .job_state = {.job = job,
+                      .state = cancel->state,
+                      .text = cancel->is_priority ? KILN_STR("its priority is changed")
+                                                  : KILN_STR("stopping")},
     };
     if (failure)
-        kiln_tracker_send_error(t, client, cancel->stream, KILN_RESOURCE_EXHAUSTED, job, 0,
-                                "the job stops, but not if the tracker is started anew before its "
-                                "end, as that cannot be kept: %s",
-                                failure);
+        kiln_tracker_send_error(
+            t, client, cancel->stream, KILN_RESOURCE_EXHAUSTED, job, 0,
+            cancel->is_priority ? "its priority is changed until the tracker is started anew, "
+                                  "as that cannot be kept: %s"
+                                : "the job stops, but not if the tracker is started anew before "
+                                  "its end, as that cannot be kept: %s",
+            failure);
     else
         kiln_tracker_send(t, client, &message);
 }

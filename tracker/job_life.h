@@ -5,12 +5,13 @@
 #include "tracker/availability.h"
 #include "tracker/blobs.h"
 
-/* A cancellation that is not on disk yet. */
+/* A cancellation, or a changed priority, that is not on disk yet. */
 typedef struct kiln_tracker_cancel {
     uint64_t persist, peer;
     uint32_t stream;
-    kiln_job_state state; /* of the job when it was cancelled */
+    kiln_job_state state; /* of the job when the order came */
     kiln_tracker_text job;
+    bool is_priority; /* the order changed its priority */
 } kiln_tracker_cancel;
 
 typedef struct kiln_tracker_cancels {
@@ -26,6 +27,9 @@ void kiln_tracker_job_close(kiln_tracker *t, kiln_tracker_peer *client,
                             const kiln_message *message);
 void kiln_tracker_job_cancel(kiln_tracker *t, kiln_tracker_peer *client,
                              const kiln_message *message);
+/* Answers JOB_ORDER. */
+void kiln_tracker_job_order(kiln_tracker *t, kiln_tracker_peer *client,
+                            const kiln_message *message);
 void kiln_tracker_job_persisted(kiln_tracker *t, uint64_t persist, const char *failure);
 void kiln_tracker_cancel_persisted(kiln_tracker *t, uint64_t persist, const char *failure);
 void kiln_tracker_jobs_peer_gone(kiln_tracker *t, kiln_tracker_peer *peer);

@@ -56,7 +56,7 @@ bool kiln_right_is_held(const kiln_standing *standing, kiln_right right, bool ow
 bool kiln_need_of(kiln_message_type type, kiln_need *out_need);
 
 const char *kiln_right_name(kiln_right right); /* "stop" */
-const char *kiln_right_text(kiln_right right); /* "cancel jobs, and attach to them" */
+const char *kiln_right_text(kiln_right right); /* "cancel jobs, ..." */
 /* The lowest role with the right on everybody's jobs; COUNT: no role has it. */
 kiln_member kiln_right_role(kiln_right right);
 

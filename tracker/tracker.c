@@ -202,6 +202,7 @@ static const message_rule rule_table[] = {
     [KILN_MSG_PROJECT_QUERY] = kiln_tracker_project_query,
     [KILN_MSG_KICK] = on_kick,
     [KILN_MSG_SIGN_IN] = kiln_tracker_sign_in,
+    [KILN_MSG_JOB_ORDER] = kiln_tracker_job_order,
     [KILN_MSG_UPGRADE_ORDER] = kiln_tracker_upgrade_order,
     [KILN_MSG_UPGRADE_QUERY] = kiln_tracker_upgrade_query,
     [KILN_MSG_UPGRADED] = kiln_tracker_upgraded,

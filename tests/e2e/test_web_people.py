@@ -153,6 +153,12 @@ def test_a_job_that_a_web_server_opens_is_the_persons(world):
     world.run("tune", world.zoo("gemm:8x8x8"), "--trials", 2, "--detach", "--job", "of-ann", "--tracker", address, "--key-file", key, "--person", "ann")
     row = world.json("jobs", "list", "--tracker", address)[0]
     assert (row["job"], row["user"], row["project"]) == ("of-ann", "ann", "default"), row
+    changed = world.json("jobs", "priority", "of-a", 40, "--tracker", address, "--key-file", key, "--person", "ann")
+    assert changed == [{"event": "priority", "job": "of-ann", "priority": 40}], changed
+    assert world.json("jobs", "show", "of-ann", "--tracker", address)[0]["priority"] == 40
+    world.refused("jobs", "priority", "of-ann", 101, "--tracker", address, says="a number up to 100")
+    act = [e for e in audit(world) if e["event"] == "act"][-1]
+    assert (act["person"], act["message"], act["body"]) == ("ann", "JOB_ORDER", {"job": "of-ann", "priority": 40}), act
     world.run("jobs", "cancel", "of-ann", "--tracker", address, "--key-file", key, "--person", "ann")
     until(lambda: world.json("jobs", "list", "--tracker", address)[0]["state"] == "cancelled", "the end of the job")
 

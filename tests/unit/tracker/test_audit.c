@@ -99,6 +99,7 @@ static void what_changes_nothing_for_others_is_not_written(void **state) {
     kiln_message job = {.type = KILN_MSG_CANCEL, .cancel = {.scope = KILN_CANCEL_JOB}};
     kiln_message trial = {.type = KILN_MSG_CANCEL, .cancel = {.scope = KILN_CANCEL_TRIAL}};
     assert_true(kiln_audit_is_recorded(&job));
+    assert_true(kiln_audit_is_recorded(&(kiln_message){.type = KILN_MSG_JOB_ORDER}));
     assert_false(kiln_audit_is_recorded(&trial));
     assert_false(kiln_audit_is_recorded(&(kiln_message){.type = KILN_MSG_QUERY}));
     assert_false(kiln_audit_is_recorded(&(kiln_message){.type = KILN_MSG_TRIAL_RESULT}));

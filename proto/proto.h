@@ -36,10 +36,18 @@
 #define KILN_FRAME_HEADER_BYTES 16u
 #define KILN_FRAME_CONTROL_MAX ((size_t)256 << 10) /* body of a message */
 #define KILN_FRAME_DATA_MAX ((size_t)64 << 10)     /* body of a DATA frame */
-#define KILN_BLOB_BYTES_MAX ((uint64_t)1 << 30)
+/* A model of 2 GiB, as much as protobuf allows, and its graph. */
+#define KILN_BLOB_BYTES_MAX ((uint64_t)2304 << 20)
+#define KILN_BLOB_BYTES_BEFORE ((uint64_t)1 << 30) /* with peers before this version: */
+#define KILN_PROTO_LARGE_BLOBS 6u
 /* DATA bytes that may be sent on a stream before the receiver grants more by WINDOW (version 2). */
 #define KILN_STREAM_CREDIT ((uint32_t)1 << 20)
 #define KILN_STREAM_CREDIT_MAX ((uint32_t)16 << 20) /* largest credit of a stream */
+
+/* The largest blob that a peer of this version takes. */
+static inline uint64_t kiln_blob_bytes_max(uint32_t version) {
+    return version < KILN_PROTO_LARGE_BLOBS ? KILN_BLOB_BYTES_BEFORE : KILN_BLOB_BYTES_MAX;
+}
 
 /* ---- Values of fields. Numbers are on the wire and are never reused. ---- */
 

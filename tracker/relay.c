@@ -62,6 +62,17 @@ void kiln_tracker_lease_hand_over(kiln_tracker *t, kiln_tracker_lease *lease) {
     kiln_arena_deinit(&lease->held_back.arena);
 }
 
+/* Whether the board is too old for a blob of the trial: it would take the message for damaged. */
+static bool is_too_large(const kiln_tracker_peer *board, const kiln_message *message) {
+    if (message->type != KILN_MSG_TRIAL || !board) return false;
+    const kiln_msg_trial *trial = &message->trial;
+    uint64_t largest = KILN_MAX(trial->artefact.size, trial->reference.size);
+    largest = KILN_MAX(largest, trial->recipe.program.size);
+    for (uint32_t i = 0; i < trial->rivals.count; i++)
+        largest = KILN_MAX(largest, trial->rivals.item[i].size);
+    return largest > kiln_blob_bytes_max(board->version);
+}
+
 void kiln_tracker_trial_down(kiln_tracker *t, kiln_tracker_peer *tuner,
                              const kiln_message *message) {
     kiln_tracker_lease *lease = kiln_tracker_lease_own(t, tuner, lease_in(message));
@@ -81,6 +92,14 @@ void kiln_tracker_trial_down(kiln_tracker *t, kiln_tracker_peer *tuner,
         kiln_tracker_send_error(t, tuner, message->stream, KILN_UNIMPLEMENTED, message->trial.trial,
                                 lease->lease,
                                 "board %.*s runs %s, which is too old to run modules: replace it",
+                                KILN_STR_ARG(lease->board->up.key), board->software);
+        return;
+    }
+    if (is_too_large(board, message)) {
+        kiln_tracker_send_error(t, tuner, message->stream, KILN_UNIMPLEMENTED, message->trial.trial,
+                                lease->lease,
+                                "board %.*s runs %s, which is too old for blobs of more than 1 "
+                                "GiB: replace it",
                                 KILN_STR_ARG(lease->board->up.key), board->software);
         return;
     }

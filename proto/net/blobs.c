@@ -216,11 +216,23 @@ static void fail_outgoing(kiln_blobs *blobs, outgoing *transfer, kiln_status why
     end_outgoing(blobs, transfer, why);
 }
 
+/* FAILED_PRECONDITION: the peer would end the connection, as its version knows no such blobs. */
+static kiln_status check_size(const kiln_blobs *blobs, uint64_t size) {
+    const uint32_t version = kiln_conn_version(blobs->conn);
+    if (size <= kiln_blob_bytes_max(version)) return KILN_OK;
+    return KILN_ERROR(
+        FAILED_PRECONDITION,
+        "a blob of %llu bytes is too large for the other program, whose version %u of "
+        "the protocol takes at most %llu: update it",
+        (unsigned long long)size, version, (unsigned long long)kiln_blob_bytes_max(version));
+}
+
 static void on_source(void *context, kiln_status status) {
     outgoing *transfer = context;
     kiln_blobs *blobs = transfer->blobs;
     const bool is_first = !transfer->is_open;
     transfer->is_open = true;
+    if (!status) status = check_size(blobs, size_of(transfer));
     if (status) {
         fail_outgoing(blobs, transfer, status);
     } else if (is_first && !transfer->is_reply) {

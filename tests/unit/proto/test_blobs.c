@@ -1,5 +1,6 @@
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -335,7 +336,7 @@ static void raw_get(raw_peer *r, uint32_t stream, const kiln_digest *digest) {
 }
 
 /* Announces a blob that goes by `first`, from `offset` on. */
-static void raw_put(raw_peer *r, uint32_t stream, uint8_t first, size_t size, uint64_t offset) {
+static void raw_put(raw_peer *r, uint32_t stream, uint8_t first, uint64_t size, uint64_t offset) {
     raw_say(r, &(kiln_message){
                    .type = KILN_MSG_BLOB_PUT,
                    .stream = stream,
@@ -355,6 +356,73 @@ static void raw_done(blob_world *w, raw_peer *r) {
     raw_close(r);
     if (w->p.server.conn) pair_run_until(&w->p, &w->p.server.closed);
     world_deinit(w);
+}
+
+/* A file of the server's store, without a byte on the disk. */
+static kiln_digest sparse_blob(blob_world *w, uint64_t size) {
+    const kiln_digest digest = {{0xab, 3}};
+    char name[KILN_DIGEST_TEXT];
+    kiln_digest_print(&digest, name);
+    char *path = kiln_arena_printf(&w->arena, "%s/server/%s", w->folder, name);
+    expect_ok(kiln_file_write(path, KILN_STR(""), 0600));
+    assert_int_equal(truncate(path, (off_t)size), 0);
+    return digest;
+}
+
+static void peers_before_version_6_get_no_blob_above_one_gib(void **state) {
+    static const struct {
+        uint32_t version;
+        uint64_t size;
+        bool refused;
+    } row[] = {{5, KILN_BLOB_BYTES_BEFORE, false},
+               {5, KILN_BLOB_BYTES_BEFORE + 1, true},
+               {6, KILN_BLOB_BYTES_BEFORE + 1, false},
+               {6, KILN_BLOB_BYTES_MAX, false}};
+    (void)state;
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        blob_world w;
+        raw_peer r;
+        raw_open(&w, &r, 0, row[i].version);
+        const kiln_digest digest = sparse_blob(&w, row[i].size);
+        raw_say_get(&r, 1, &digest);
+        if (row[i].refused)
+            expect_refusal(&r, KILN_FAILED_PRECONDITION);
+        else
+            assert_int_equal(raw_expect(&r, KILN_MSG_BLOB_PUT).blob_put.blob.size, row[i].size);
+        raw_done(&w, &r);
+    }
+}
+
+static void a_blob_of_two_gib_begins_and_continues_where_it_stopped(void **state) {
+    (void)state;
+    blob_world w;
+    raw_peer r;
+    const uint64_t size = (uint64_t)2 << 30;
+    raw_open(&w, &r, 0, KILN_PROTO_VERSION_MAX);
+    raw_put(&r, 1, 9, size, 0);
+    raw_send_data(&r, 1, 1000, true); /* too short */
+    expect_refusal(&r, KILN_DATA_LOSS);
+    raw_put(&r, 3, 9, size, size - 1); /* nothing is here to continue */
+    expect_refusal(&r, KILN_ABORTED);
+    raw_send_data(&r, 3, 1, true);
+    raw_done(&w, &r);
+}
+
+static void a_blob_above_the_limit_ends_the_connection(void **state) {
+    (void)state;
+    blob_world w;
+    raw_peer r;
+    kiln_strbuf frame = {0};
+    kiln_message put = {.type = KILN_MSG_BLOB_PUT,
+                        .stream = 1,
+                        .blob_put = {.blob = {.digest = {{7, 1}}, .size = KILN_BLOB_BYTES_MAX}}};
+    raw_open(&w, &r, 0, KILN_PROTO_VERSION_MAX);
+    expect_ok(kiln_frame_write_message(&frame, &put));
+    frame.data[frame.size - 1]++; /* the lowest byte of the size, which is last */
+    raw_send(&r, kiln_strbuf_view(&frame));
+    expect_refusal(&r, KILN_DATA_LOSS);
+    kiln_strbuf_deinit(&frame);
+    raw_done(&w, &r);
 }
 
 static void no_more_is_sent_than_there_is_credit_for(void **state) {
@@ -623,6 +691,9 @@ int main(void) {
         cmocka_unit_test(an_upload_that_broke_off_goes_on_where_it_was),
         cmocka_unit_test(a_fetch_that_broke_off_goes_on_where_it_was),
         cmocka_unit_test(a_half_that_is_wrong_is_found_out_and_starts_anew),
+        cmocka_unit_test(peers_before_version_6_get_no_blob_above_one_gib),
+        cmocka_unit_test(a_blob_of_two_gib_begins_and_continues_where_it_stopped),
+        cmocka_unit_test(a_blob_above_the_limit_ends_the_connection),
         cmocka_unit_test(no_more_is_sent_than_there_is_credit_for),
         cmocka_unit_test(a_stream_without_credit_holds_no_other_up),
         cmocka_unit_test(version_1_knows_no_credit_and_needs_none),

@@ -218,6 +218,24 @@ static void a_board_of_an_older_version_is_not_sent_a_module(void **state) {
     assert_int_equal(error->error.code, KILN_UNIMPLEMENTED);
 }
 
+static void a_board_before_version_6_is_sent_no_blob_above_one_gib(void **state) {
+    fleet *f = *state;
+    f->version = 5;
+    fleet_board(f, 10, "board", 1);
+    f->version = 0;
+    const uint64_t lease = lease_by_client(f);
+    for (int large = 0; large < 2; large++) {
+        kiln_message down = module_trial(lease);
+        down.trial.artefact.size = KILN_BLOB_BYTES_BEFORE + (uint64_t)large;
+        if (large) down.trial.trial = KILN_STR("another");
+        fleet_say(f, 30, &down);
+        assert_int_equal(fleet_take(f, 10, KILN_MSG_TRIAL) != NULL, !large);
+    }
+    const kiln_message *error = fleet_take(f, 30, KILN_MSG_ERROR);
+    assert_int_equal(error->error.code, KILN_UNIMPLEMENTED);
+    expect_contains(error->error.text.data, "too old for blobs of more than 1 GiB");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_fleet(trials_and_answers_pass_under_a_lease_that_holds),
@@ -230,6 +248,7 @@ int main(void) {
         test_with_fleet(a_board_is_free_at_once_when_its_client_cancels_or_goes),
         test_with_fleet(a_client_hears_of_a_board_that_is_lost),
         test_with_fleet(a_board_of_an_older_version_is_not_sent_a_module),
+        test_with_fleet(a_board_before_version_6_is_sent_no_blob_above_one_gib),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,14 +27,10 @@ static void report_state(kiln_server *s) {
     case KILN_SERVER_UPGRADE_ENDING:
     case KILN_SERVER_UPGRADE_ENDED:
     case KILN_SERVER_UPGRADE_ON_TRIAL:
-    case KILN_SERVER_UPGRADE_CONFIRMED:
-        report(s, u->number, KILN_UPGRADE_IS_RESTARTING, "");
-        break;
+    case KILN_SERVER_UPGRADE_CONFIRMED: report(s, u->number, KILN_UPGRADE_IS_RESTARTING, ""); break;
     case KILN_SERVER_UPGRADE_DONE: report(s, u->number, KILN_UPGRADE_IS_DONE, ""); break;
     case KILN_SERVER_UPGRADE_FAILED: report(s, u->number, KILN_UPGRADE_IS_FAILED, u->text); break;
-    case KILN_SERVER_UPGRADE_REFUSED:
-        report(s, u->number, KILN_UPGRADE_IS_REFUSED, u->text);
-        break;
+    case KILN_SERVER_UPGRADE_REFUSED: report(s, u->number, KILN_UPGRADE_IS_REFUSED, u->text); break;
     }
 }
 
@@ -161,9 +157,7 @@ void kiln_server_upgrade_opened(kiln_server *s) {
 }
 
 /* A fetch that fails with its connection is no fault. */
-void kiln_server_upgrade_closed(kiln_server *s) {
-    s->upgrade.fetch_failures = 0;
-}
+void kiln_server_upgrade_closed(kiln_server *s) { s->upgrade.fetch_failures = 0; }
 
 static void tick_trial(kiln_server *s) {
     const char *why = kiln_health_text(&s->health);

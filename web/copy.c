@@ -7,9 +7,10 @@
 #include "base/clock.h"
 #include "base/rand.h"
 
-#define ACK_NS (UINT64_C(200) * KILN_NS_PER_MS) /* rows that change often come once in that time \
-                                                 */
-#define PASS_NS (UINT64_C(30) * KILN_NS_PER_S)  /* between two looks for rows that are gone */
+#define ACK_NS                                                                                  \
+    (UINT64_C(200) * KILN_NS_PER_MS)           /* rows that change often come once in that time \
+                                                */
+#define PASS_NS (UINT64_C(30) * KILN_NS_PER_S) /* between two looks for rows that are gone */
 #define RETRY_NS KILN_NS_PER_S
 
 typedef struct waiter {

@@ -9,7 +9,7 @@
 typedef struct options {
     const char *tracker, *listen, *port_file, *db, *state, *key_file, *cert, *cert_key,
         *trust_header;
-    bool insecure;
+    bool insecure, link;
 } options;
 
 static kiln_status read_pem(const char *path, kiln_arena *process, const char **out_pem) {
@@ -58,6 +58,7 @@ static kiln_status fill(const options *o, kiln_arena *process, kiln_web_options 
     out->home = home;
     out->key_file = o->key_file;
     out->insecure = o->insecure;
+    out->prints_link = o->link;
     out->port_file = o->port_file;
     out->trust_header = o->trust_header;
     out->db = o->db ? o->db : kiln_arena_printf(process, "%s/kiln.db", home);
@@ -99,6 +100,9 @@ int main(int argc, char **argv) {
         {"trust-header", KILN_OPT_TEXT, &o.trust_header, "NAME",
          "take the person from this header, which a proxy on this machine sets after it signed the "
          "person in"},
+        {"link", KILN_OPT_FLAG, &o.link, NULL,
+         "print a link to the dashboard that signs in this user, once it listens (as kiln web "
+         "does)"},
         {"insecure", KILN_OPT_FLAG, &o.insecure, NULL,
          "serve other machines in plain text, and connect to the tracker without a key"},
     };

@@ -22,7 +22,7 @@ typedef struct signed_out {
 struct kiln_sessions {
     kiln_loop *loop;
     kiln_people *people;
-    const char *trust_header;
+    const char *home, *trust_header;
     bool has_owner;
     kiln_digest token; /* hash of the token that signs in the owner */
     kiln_digest key;   /* of the cookies */
@@ -78,6 +78,7 @@ kiln_status kiln_sessions_create(kiln_loop *loop, kiln_people *people,
     const kiln_str purpose = KILN_STR("kiln-web cookie 1");
     s->loop = loop;
     s->people = people;
+    s->home = options->home;
     s->trust_header = options->trust_header;
     s->has_owner = kiln_people_owner(people) != NULL;
     kiln_status st = read_secret(options->state, "secret", "", &secret);
@@ -98,6 +99,20 @@ void kiln_sessions_destroy(kiln_sessions *sessions) {
     kiln_vec_deinit(&sessions->ended);
     kiln_wipe(sessions, sizeof *sessions);
     kiln_free(sessions);
+}
+
+kiln_status kiln_sessions_token(const kiln_sessions *sessions, kiln_arena *arena,
+                                kiln_str *out_token) {
+    kiln_str text = {0};
+    if (!sessions->has_owner)
+        return KILN_ERROR(NOT_FOUND,
+                          "a server with a key of role web speaks for those who sign in, "
+                          "and has no token of its own");
+    kiln_status st =
+        kiln_file_read(kiln_arena_printf(arena, "%s/" KILN_WEB_TOKEN_FILE, sessions->home),
+                       KILN_WEB_TOKEN_BYTES_MAX, arena, &text);
+    if (!st) *out_token = kiln_str_trim(text);
+    return st;
 }
 
 /* ---- Cookies ---- */

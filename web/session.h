@@ -58,6 +58,10 @@ void kiln_sessions_find(kiln_sessions *sessions, kiln_http_request *r, kiln_sess
 void kiln_sessions_sign_in(kiln_sessions *sessions, kiln_http_request *r, kiln_str token,
                            kiln_session_found found, void *context);
 
+/* The owner's token, in `arena`. NOT_FOUND: the server has no owner. Errors of kiln_file_read. */
+KILN_MUST_USE kiln_status kiln_sessions_token(const kiln_sessions *sessions, kiln_arena *arena,
+                                              kiln_str *out_token);
+
 /* PERMISSION_DENIED: the request would change something, and may be of a page of somebody else. */
 KILN_MUST_USE kiln_status kiln_sessions_check_origin(const kiln_session *session,
                                                      const kiln_http_request *r);

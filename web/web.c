@@ -1,6 +1,7 @@
 #include "web/web.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -60,6 +61,22 @@ static void log_address(const kiln_web *web) {
     kiln_strbuf_deinit(&text);
 }
 
+/* The token stands behind '#': browsers do not send that part. */
+static kiln_status print_link(const kiln_web *web, kiln_arena *process) {
+    const kiln_address *address = &web->options->listen;
+    kiln_str token = {0};
+    kiln_status st = kiln_sessions_token(web->sessions, process, &token);
+    if (!st && address->is_unix)
+        st = KILN_ERROR(INVALID_ARGUMENT, "--link needs a port: browsers open no socket file");
+    if (st) return st;
+    const bool is_v6 = strchr(address->host, ':') != NULL;
+    printf("%s://%s%s%s:%u/#token=%.*s\n", web->options->cert_pem ? "https" : "http",
+           is_v6 ? "[" : "", address->host, is_v6 ? "]" : "", kiln_http_server_port(web->server),
+           KILN_STR_ARG(token));
+    fflush(stdout);
+    return KILN_OK;
+}
+
 kiln_status kiln_web_create(const kiln_web_options *options, kiln_arena *process,
                             kiln_web **out_web) {
     kiln_web *web = kiln_alloc(sizeof *web);
@@ -74,6 +91,7 @@ kiln_status kiln_web_create(const kiln_web_options *options, kiln_arena *process
         web->openapi = kiln_strbuf_end(&text, process);
         st = start_server(web);
     }
+    if (!st && options->prints_link) st = print_link(web, process);
     if (st) {
         kiln_web_destroy(web);
         return st;

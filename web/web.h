@@ -23,6 +23,7 @@ typedef struct kiln_web_options {
     const char *port_file;          /* NULL: none */
     const char *cert_pem, *key_pem; /* NULL: no TLS */
     const char *trust_header;       /* names the person; NULL: none does */
+    bool prints_link;               /* to standard output: it signs in the owner */
 } kiln_web_options;
 
 typedef struct kiln_web {

@@ -16,7 +16,7 @@ PREFIX = pathlib.Path(os.environ["KILN_PREFIX"])
 LIBDIR = PREFIX / os.environ["KILN_LIBDIR"]
 VERSION = os.environ["KILN_VERSION"]
 RUN_BYTES_MAX = 250_000  # of the part that runs modules, stripped
-PROGRAMS = ("kiln", "kiln-tracker", "kiln-tuner", "kiln-rpc-server")  # with a page each, beside those of kiln's commands
+PROGRAMS = ("kiln", "kiln-tracker", "kiln-tuner", "kiln-rpc-server", "kiln-web")  # with a page each, beside those of kiln's commands
 PUBLIC = {"run": ["libkiln/version.h", "deploy/module.h"], "query": ["libkiln/records.h"], "te": ["libkiln/operator.h"],
           "tune": ["libkiln/tune/tune.h"]}
 STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]

@@ -12,8 +12,8 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-FOLDER_OF = {"kiln-tracker": "tracker", "kiln-tuner": "tuner", "kiln-rpc-server": "rpc-server"}
-HAVE_CHILDREN = ["kiln-tuner", "kiln-rpc-server"]
+FOLDER_OF = {"kiln-tracker": "tracker", "kiln-tuner": "tuner", "kiln-rpc-server": "rpc-server", "kiln-web": "web"}
+HAVE_CHILDREN = ["kiln-tuner", "kiln-rpc-server", "kiln-web"]
 HOLDS = {"NoNewPrivileges": "yes", "ProtectSystem": "strict", "ProtectHome": "yes", "PrivateTmp": "yes", "ProtectKernelModules": "yes",
          "ProtectKernelLogs": "yes", "ProtectKernelTunables": "yes", "ProtectClock": "yes", "ProtectHostname": "yes",
          "RestrictRealtime": "yes", "RestrictSUIDSGID": "yes", "LockPersonality": "yes", "SystemCallArchitectures": "native",
@@ -21,7 +21,7 @@ HOLDS = {"NoNewPrivileges": "yes", "ProtectSystem": "strict", "ProtectHome": "ye
          "RestrictAddressFamilies": "AF_INET AF_INET6 AF_UNIX"}
 # What the helper of a server is root for; the others are a user's and have nothing.
 RIGHTS = {"kiln-rpc-server": "CAP_SETUID CAP_SETGID CAP_SETPCAP CAP_SYS_ADMIN CAP_SYS_CHROOT CAP_KILL CAP_CHOWN CAP_DAC_OVERRIDE"}
-EXPOSURE_MAX = {"kiln-tracker": 2.0, "kiln-tuner": 3.0, "kiln-rpc-server": 5.0}  # systemd-analyze security, of 10
+EXPOSURE_MAX = {"kiln-tracker": 2.0, "kiln-tuner": 3.0, "kiln-rpc-server": 5.0, "kiln-web": 3.0}  # systemd-analyze security, of 10
 
 
 def settings(text):

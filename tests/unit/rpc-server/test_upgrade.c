@@ -54,16 +54,15 @@ static void start(bench *b, uint64_t check_ns, kiln_server_launch launch) {
 
 static void say_order(bench *b, kiln_upgrade_step step, uint64_t number, kiln_str statement) {
     kiln_msg_release_statement release = {statement};
-    const kiln_message message = {
-        .type = KILN_MSG_UPGRADE,
-        .upgrade = {
-            .number = number, .step = step, .releases = {&release, statement.size > 0}, .wait_s = 30}};
+    const kiln_message message = {.type = KILN_MSG_UPGRADE,
+                                  .upgrade = {.number = number,
+                                              .step = step,
+                                              .releases = {&release, statement.size > 0},
+                                              .wait_s = 30}};
     bench_say(b, &message);
 }
 
-static void say(bench *b, kiln_upgrade_step step) {
-    say_order(b, step, NUMBER, (kiln_str){0});
-}
+static void say(bench *b, kiln_upgrade_step step) { say_order(b, step, NUMBER, (kiln_str){0}); }
 
 /* PREPARE with a statement for this processor. */
 static void prepare(bench *b, uint8_t seed, const char *name, const char *version) {
@@ -78,8 +77,7 @@ static void expect_report(bench *b, kiln_upgrade_report what, const char *text) 
     assert_non_null(said);
     assert_int_equal(said->upgraded.number, NUMBER);
     assert_int_equal(said->upgraded.report, what);
-    if (text)
-        expect_contains(said->upgraded.text.data ? said->upgraded.text.data : "", text);
+    if (text) expect_contains(said->upgraded.text.data ? said->upgraded.text.data : "", text);
 }
 
 static void get_ready(bench *b) {

@@ -28,7 +28,9 @@ static kiln_status become(const char *program, const char *const *argv) {
 kiln_status kiln_cmd_web(kiln_arena *process, int argc, char **argv) {
     web_options o = {.listen = "0"};
     const kiln_opt option[] = {
-        KILN_CLIENT_OPTIONS(&o),
+        {"tracker|$KILN_TRACKER", KILN_OPT_TEXT, &o.tracker, "ADDR", kiln_tracker_help},
+        {"key-file", KILN_OPT_TEXT, &o.key_file, "F", kiln_key_file_help},
+        {"insecure", KILN_OPT_FLAG, &o.insecure, NULL, kiln_insecure_help},
         {"listen", KILN_OPT_TEXT, &o.listen, "ADDR",
          "PORT (on this machine), IP:PORT or unix:PATH (default 0, which picks a port)"},
         {"db", KILN_OPT_TEXT, &o.db, "PATH", "records database (default $KILN_HOME/kiln.db)"},
@@ -36,7 +38,10 @@ kiln_status kiln_cmd_web(kiln_arena *process, int argc, char **argv) {
     const kiln_opt_table table = {
         "kiln web [options]",
         "Serves the dashboard to this user until Ctrl-C, and prints a link to it that signs in.",
-        option, KILN_ARRAY_COUNT(option), 0, 0};
+        option,
+        KILN_ARRAY_COUNT(option),
+        0,
+        0};
     kiln_args args;
     char *program = NULL;
     const char *command[ARGUMENTS_MAX] = {0};
@@ -50,7 +55,7 @@ kiln_status kiln_cmd_web(kiln_arena *process, int argc, char **argv) {
     command[count++] = "--log-level";
     command[count++] = "warn";
     add(command, &count, "--listen", o.listen);
-    add(command, &count, "--tracker", o.tracker ? o.tracker : kiln_env("KILN_TRACKER"));
+    add(command, &count, "--tracker", o.tracker);
     add(command, &count, "--key-file", o.key_file);
     add(command, &count, "--db", o.db);
     if (o.insecure) command[count++] = "--insecure";

@@ -179,7 +179,8 @@ static void print_job(reader *r, watched_job *job, kiln_strbuf *out) {
 static kiln_http_step step(void *state, kiln_strbuf *out) {
     reader *r = state;
     const uint64_t now_ns = kiln_loop_now_ns(r->events->loop);
-    if (now_ns - r->begun_ns >= KILN_EVENTS_LIFE_NS) return KILN_HTTP_END;
+    if (now_ns - r->begun_ns >= KILN_EVENTS_LIFE_NS || kiln_person_is_refused(r->call->person))
+        return KILN_HTTP_END;
     const bool is_first = r->sent_ns == 0;
     r->is_dirty = false;
     check_epoch(r);
@@ -215,7 +216,8 @@ static void on_tick(void *context) {
     e->tick++;
     for (reader *r = e->readers, *next = NULL; r; r = next) {
         next = r->next;
-        if (r->is_dirty || now_ns - r->sent_ns >= KILN_EVENTS_QUIET_NS)
+        if (r->is_dirty || kiln_person_is_refused(r->call->person) ||
+            now_ns - r->sent_ns >= KILN_EVENTS_QUIET_NS)
             kiln_http_wake(r->call->request);
     }
     if (e->readers) kiln_timer_start(e->timer, TICK_NS);

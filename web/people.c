@@ -14,6 +14,7 @@
 
 #define TICK_NS KILN_NS_PER_S
 #define REDIAL_NS (UINT64_C(500) * KILN_NS_PER_MS)
+#define REFUSED_NS (UINT64_C(10) * KILN_NS_PER_S) /* until a refused person is tried again */
 
 /* What waits for the tracker. Every one is in the list of its person until it is told. */
 typedef struct question {
@@ -53,6 +54,8 @@ struct kiln_people {
     kiln_people_options options;
     char node[KILN_HASH128_TEXT];
     char owner[KILN_PERSON_MAX + 1]; /* "": none */
+    bool speaks_for_others;
+    kiln_person *server; /* asks whose tokens are; NULL: nobody has signed in yet */
     kiln_timer *tick, *soon;
     kiln_arena message; /* the one that is handled */
     KILN_VEC(kiln_person *) all;
@@ -122,10 +125,16 @@ static void send_all(kiln_person *p) {
 }
 
 static kiln_status why_lost(const kiln_person *p) {
-    return kiln_status_make(kiln_status_code(p->why) == KILN_OK ? KILN_UNAVAILABLE
-                                                                : kiln_status_code(p->why),
-                            __FILE__, __LINE__, "the tracker cannot be reached: %s",
-                            p->why ? kiln_status_text(p->why) : "no answer yet");
+    if (kiln_person_is_refused(p))
+        return kiln_status_make(kiln_status_code(p->why), __FILE__, __LINE__, "%s",
+                                kiln_status_text(p->why));
+    return KILN_ERROR(UNAVAILABLE, "the tracker cannot be reached: %s",
+                      p->why ? kiln_status_text(p->why) : "no answer yet");
+}
+
+bool kiln_person_is_refused(const kiln_person *person) {
+    const kiln_code code = kiln_status_code(person->why);
+    return !person->is_open && (code == KILN_UNAUTHENTICATED || code == KILN_PERMISSION_DENIED);
 }
 
 /* Ends those that were sent over a connection that is lost: the tracker may have acted on them.
@@ -218,11 +227,13 @@ static void on_closed(void *context, kiln_conn *conn, kiln_status why) {
     p->conn = NULL;
     p->blobs = NULL;
     p->is_open = false;
-    p->dial_at_ns = kiln_loop_now_ns(p->people->loop) + REDIAL_NS;
     kiln_status_free(p->why);
     p->why =
         kiln_status_make(kiln_status_code(why), __FILE__, __LINE__, "%s", kiln_status_text(why));
+    p->dial_at_ns =
+        kiln_loop_now_ns(p->people->loop) + (kiln_person_is_refused(p) ? REFUSED_NS : REDIAL_NS);
     end_sent(p);
+    if (kiln_person_is_refused(p)) end_overdue(p, UINT64_MAX);
 }
 
 static const kiln_conn_handler handler = {on_opened, on_message, on_closed};
@@ -234,7 +245,9 @@ static void dial(kiln_person *p) {
     kiln_status st = kiln_credentials_load(address, people->options.home, people->options.key_file,
                                            people->options.insecure, &credentials);
     kiln_status_free(st); /* they were there at the start; the tracker refuses, and says so */
+    const bool is_other = !p->who.is_owner && p->who.name[0];
     kiln_peer_role role = credentials.has_key ? credentials.key.role : KILN_PEER_ADMIN;
+    if (!p->who.is_owner) role = KILN_PEER_WEB;
     const kiln_dial_options options = {.address = *address,
                                        .role = role,
                                        .node = people->node,
@@ -242,6 +255,8 @@ static void dial(kiln_person *p) {
                                        .name = p->who.name,
                                        .software = "kiln-web " KILN_VERSION,
                                        .credentials = &credentials,
+                                       .person = is_other ? p->who.name : NULL,
+                                       .signed_in = p->who.token[0] ? p->who.token : NULL,
                                        .handler = &handler,
                                        .context = p};
     p->conn = kiln_net_dial(people->loop, &options);
@@ -315,6 +330,7 @@ static void on_soon(void *context) {
     for (uint32_t i = 0; i < people->all.count; i++) {
         kiln_person *p = people->all.data[i];
         dial_if_wanted(p, now_ns);
+        if (!p->conn && kiln_person_is_refused(p)) end_overdue(p, UINT64_MAX);
         send_all(p);
         if (p->question_count > KILN_PERSON_ASKED_MAX) end_overdue(p, now_ns);
     }
@@ -428,6 +444,55 @@ void kiln_person_get_blob(kiln_person *person, const kiln_digest *digest, kiln_b
 
 kiln_blob_store *kiln_people_blobs(kiln_people *people) { return people->options.blobs; }
 
+/* ---- Signing in ---- */
+
+typedef struct sign_in {
+    kiln_person_found found;
+    void *context;
+} sign_in;
+
+static kiln_status read_signed_in(const kiln_message *message, kiln_identity_of_person *out) {
+    if (message->type != KILN_MSG_SIGNED_IN)
+        return KILN_ERROR(DATA_LOSS, "the tracker answered %s", kiln_message_name(message->type));
+    const kiln_msg_signed_in *answer = &message->signed_in;
+    if (answer->person.size >= sizeof out->name || answer->token.size >= sizeof out->token)
+        return KILN_ERROR(DATA_LOSS, "the tracker sent a name that is too long");
+    memcpy(out->name, answer->person.data, answer->person.size);
+    memcpy(out->token, answer->token.data, answer->token.size);
+    out->is_admin = answer->admin;
+    return KILN_OK;
+}
+
+static void on_signed_in(void *context, const kiln_message *message, kiln_status st) {
+    const sign_in asked = *(sign_in *)context;
+    kiln_identity_of_person who = {0};
+    kiln_free(context);
+    if (!st) st = read_signed_in(message, &who);
+    asked.found(asked.context, st ? NULL : &who, st);
+}
+
+void kiln_people_sign_in(kiln_people *people, kiln_str token, kiln_person_found found,
+                         void *context) {
+    const kiln_identity_of_person server = {0};
+    char person[KILN_MESSAGES_TEXT + 1];
+    uint8_t secret[KILN_KEY_BYTES];
+    kiln_status st = KILN_OK;
+    if (!people->speaks_for_others || !kiln_web_token_parse(token, person, secret))
+        st = KILN_ERROR(UNAUTHENTICATED, "the token is wrong");
+    if (!st && !people->server) st = kiln_person_get(people, &server, &people->server);
+    if (st) {
+        found(context, NULL, st);
+        return;
+    }
+    sign_in *asked = kiln_alloc(sizeof *asked);
+    *asked = (sign_in){found, context};
+    const kiln_message asks = {.type = KILN_MSG_SIGN_IN,
+                                   .sign_in = {.person = kiln_str_from(person),
+                                               .secret = {(const char *)secret, sizeof secret}}};
+    kiln_person_ask(people->server, &asks, on_signed_in, asked);
+    kiln_wipe(secret, sizeof secret);
+}
+
 /* ---- Life ---- */
 
 const char *kiln_people_owner(const kiln_people *people) {
@@ -441,7 +506,11 @@ static kiln_status find_owner(kiln_people *people) {
                               people->options.key_file, people->options.insecure, &credentials);
     if (st) return st;
     const struct passwd *user = getpwuid(getuid());
-    if (credentials.has_key)
+    const bool is_web = credentials.has_key && credentials.key.role == KILN_PEER_WEB;
+    people->speaks_for_others = is_web || !credentials.has_key;
+    if (is_web)
+        people->owner[0] = 0;
+    else if (credentials.has_key)
         snprintf(people->owner, sizeof people->owner, "%s", credentials.key.node);
     else if (user)
         snprintf(people->owner, sizeof people->owner, "%s", user->pw_name);

@@ -43,6 +43,14 @@ typedef struct kiln_identity_of_person {
     bool is_admin;                   /* has every right, as far as the server was told; for show */
 } kiln_identity_of_person;
 
+/* Whose token that is, asked of the tracker: `found` is called once, perhaps from
+ * inside, with the person, which lasts until it returns, or with an owned status. UNAUTHENTICATED:
+ * it is nobody's, or this server may not speak for others; errors of kiln_person_ask. */
+typedef void (*kiln_person_found)(void *context, const kiln_identity_of_person *who,
+                                  kiln_status st);
+void kiln_people_sign_in(kiln_people *people, kiln_str token, kiln_person_found found,
+                         void *context);
+
 /* That person, held for one more user. UNAVAILABLE: KILN_PEOPLE_MAX are in use. */
 KILN_MUST_USE kiln_status kiln_person_get(kiln_people *people, const kiln_identity_of_person *who,
                                           kiln_person **out_person);
@@ -50,6 +58,9 @@ void kiln_person_release(kiln_person *person); /* NULL is fine */
 
 const kiln_identity_of_person *kiln_person_who(const kiln_person *person);
 bool kiln_person_is_connected(const kiln_person *person);
+/* The tracker did not let the person in when it was asked last: the token was revoked, or there is
+ * no such person. */
+bool kiln_person_is_refused(const kiln_person *person);
 /* Of the protocol; 0: not connected. */
 uint32_t kiln_person_version(const kiln_person *person);
 

@@ -2,14 +2,26 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "web/records.h"
 #include "web/routes.h"
+#include "web/workers.h"
 
+#define TUNING_MAX 32u                      /* workers that tune at a time, of some 40 MB each */
 #define BLOBS_BYTES_MAX (UINT64_C(4) << 30) /* of the cache of the tracker's blobs */
+
+/* As many as there are processors compute; those that tune wait for the fleet. */
+static kiln_workers *create_workers(kiln_web *web) {
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    const kiln_workers_options options = {
+        .running_max = {[KILN_WORKER_SHORT] = online > 0 ? (uint32_t)online : 1,
+                        [KILN_WORKER_TUNE] = TUNING_MAX}};
+    return kiln_workers_create(web->loop, &options);
+}
 
 static kiln_status open_parts(kiln_web *web, kiln_arena *process) {
     const kiln_web_options *o = web->options;
@@ -28,6 +40,7 @@ static kiln_status open_parts(kiln_web *web, kiln_arena *process) {
                                         .blobs = web->blobs};
     const kiln_sessions_options sessions = {
         .home = o->home, .state = o->state_folder, .trust_header = o->trust_header};
+    web->workers = create_workers(web);
     st = kiln_people_create(web->loop, &people, &web->people);
     return st ? st : kiln_sessions_create(web->loop, web->people, &sessions, &web->sessions);
 }
@@ -107,6 +120,7 @@ void kiln_web_destroy(kiln_web *web) {
     if (!web) return;
     kiln_http_server_destroy(web->server);
     kiln_events_destroy(web->events);
+    kiln_workers_destroy(web->workers);
     kiln_people_destroy(web->people);
     kiln_sessions_destroy(web->sessions);
     kiln_loop_destroy(web->loop);

@@ -9,6 +9,7 @@
 #include "web/session.h"
 
 typedef struct kiln_records kiln_records;
+typedef struct kiln_workers kiln_workers;
 
 #define KILN_WEB_SOFTWARE "kiln-web " KILN_VERSION
 
@@ -36,6 +37,7 @@ typedef struct kiln_web {
     kiln_people *people;
     kiln_events *events;
     kiln_records *records;
+    kiln_workers *workers;
 } kiln_web;
 
 /* Listens, and writes the port file. `process` and `options` outlive it. Errors of

@@ -29,6 +29,7 @@ typedef struct sample {
 typedef struct learner {
     kiln_target target;
     kiln_str target_text, only_task;
+    const kiln_db_projects *projects; /* NULL: records of all */
     kiln_db *db;
     kiln_cost_model *model;
     kiln_arena *arena;
@@ -71,7 +72,8 @@ static kiln_status read_task(learner *l, const kiln_db_stat *stat, task_samples 
     const kiln_db_filter filter = {.task_key = stat->task_key,
                                    .target = l->target_text,
                                    .order = KILN_DB_NEWEST,
-                                   .limit = TASK_SAMPLES_MAX};
+                                   .limit = TASK_SAMPLES_MAX,
+                                   .projects = l->projects};
     kiln_db_record *record = NULL;
     kiln_db_task row;
     kiln_program *te = NULL;
@@ -296,7 +298,7 @@ static int by_records(const void *a, const void *b) {
 static kiln_status read_tasks(learner *l, task_samples **out_task, uint32_t *out_count) {
     kiln_db_stat *stat = NULL;
     uint32_t stat_count = 0, count = 0;
-    kiln_status st = kiln_db_stats(l->db, l->arena, &stat, &stat_count);
+    kiln_status st = kiln_db_stats_of(l->db, l->projects, l->arena, &stat, &stat_count);
     if (st) return st;
     qsort(stat, stat_count, sizeof *stat, by_records);
     task_samples *task = KILN_ARENA_ARRAY(l->arena, task_samples, stat_count + 1);
@@ -328,12 +330,25 @@ static kiln_status answer(learner *l, kiln_events *events) {
     return st ? st : say(l, events, task, count);
 }
 
+/* NULL: of all. */
+static const kiln_db_projects *read_projects(const kiln_opt_list *list, kiln_arena *arena,
+                                             kiln_db_projects *out) {
+    const uint32_t count = (uint32_t)KILN_MIN(list->count, KILN_DB_PROJECTS_MAX);
+    kiln_str *name = KILN_ARENA_ARRAY(arena, kiln_str, count + 1);
+    for (uint32_t i = 0; i < count; i++) name[i] = kiln_str_from(list->item[i]);
+    *out = (kiln_db_projects){name, count};
+    return count ? out : NULL;
+}
+
 kiln_status kiln_serve_cost_model(const kiln_served *served) {
     const char *db_option = NULL, *task = "", *path = NULL;
+    kiln_opt_list project = {0};
+    kiln_db_projects projects;
     const kiln_cost_model_options options = {.seed = SEED};
     const kiln_opt option[] = {
         {"db", KILN_OPT_TEXT, &db_option, "PATH", "records database (default $KILN_HOME/kiln.db)"},
         {"task", KILN_OPT_TEXT, &task, "KEY", "also every trial of this task, over the features"},
+        {"project", KILN_OPT_LIST, &project, "NAME", "only records of these projects"},
     };
     const kiln_opt_table table = {"", "", option, KILN_ARRAY_COUNT(option), 0, 0};
     learner l = {.target_text = kiln_str_from(served->subject), .arena = served->process};
@@ -343,6 +358,7 @@ kiln_status kiln_serve_cost_model(const kiln_served *served) {
     if (!st) st = kiln_db_open(path, KILN_DB_RECORDS, KILN_DB_READ, &l.db);
     if (st) return st;
     l.only_task = kiln_str_from(task);
+    l.projects = read_projects(&project, served->process, &projects);
     l.model = kiln_cost_model_create(&options);
     l.tasks = json_array();
     st = answer(&l, served->events);

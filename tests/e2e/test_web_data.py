@@ -6,6 +6,7 @@ import urllib.error
 import urllib.request
 
 import harness
+import worker
 from web_data import Server, change, tuned
 
 NASTY = ["x' OR '1'='1", "'; DROP TABLE record; --", "\"><script>alert(1)</script>", "../../../etc/passwd", "%00", "a" * 256, "☃", "\u202e"]
@@ -127,6 +128,30 @@ def test_hostile_names_find_nothing_and_change_nothing(world):
     change(db, "UPDATE record SET user = '</script><script>alert(1)</script>' || char(0x202e), searcher = char(27) || '[2J'")
     [row] = server.get("records/best")["items"]
     assert row["user"] == "</script><script>alert(1)</script>\u202e" and row["searcher"] == "\x1b[2J"
+
+
+def test_a_trial_as_text(world):
+    db = tuned(world, 4)
+    server = Server(world)
+    [best] = server.get("records/best")["items"]
+    wanted = {e["stage"]: e["text"] for e in worker.ask(world, "EXPLAIN", best["trial_id"], db=db)[0]}
+    for path, stage in (("trace", "trace"), ("words", "words"), ("loops", "loops"), ("assembly", "asm")):
+        status, headers, body = server.ask("GET", f"/api/v1/trials/{best['trial_id']}/{path}")
+        assert (status, body.decode()) == (200, wanted[stage]) and headers["Content-Type"].startswith("text/plain"), (path, body)
+        server.refused(f"trials/{'0' * 32}/{path}", 404, "NOT_FOUND")
+    change(db, "UPDATE record SET trace = x'93ffff00ff'")  # of a stranger
+    assert "the stored schedule" in server.refused(f"trials/{best['trial_id']}/loops", 500, "DATA_LOSS")
+
+
+def test_how_good_the_cost_model_is(world):
+    tuned(world, 48)
+    server = Server(world)
+    [best] = server.get("records/best")["items"]
+    model, trials = server.get("cost-model", target=best["target"], task=best["task_key"])["items"]
+    assert model["tasks"][0]["task"] == best["task_key"] and model["features"] and len(trials["trials"]) == model["samples"]
+    server.refused("cost-model", 400, "INVALID_ARGUMENT", target="abacus")
+    server.refused("cost-model", 404, "NOT_FOUND", target="rpi4")
+    server.refused("cost-model", 400, "INVALID_ARGUMENT")
 
 
 def test_others_are_told_nothing(world):

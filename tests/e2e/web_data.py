@@ -12,10 +12,13 @@ PROGRAM = harness.PROGRAMS / "web/kiln-web"
 
 
 class Server:
-    """kiln-web of this user. `records`: path of the database."""
+    """kiln-web of this user. `records`: path of the database. `key`: name of a key for the tracker, to serve others."""
 
-    def __init__(self, world, *options, records=None):
+    def __init__(self, world, *options, records=None, key=None):
         self.world = world
+        if key:
+            world.run("key", "new", key, "-o", world.path("web.key"))
+            options += ("--key-file", world.path("web.key"), "--trust-header", "X-Person")
         self.tracker, self.address = world.tracker()
         self.port_file = pathlib.Path(world.path("web.port"))
         self.records = records or world.path("t.db")
@@ -35,19 +38,19 @@ class Server:
         self.child.terminate()
         assert self.child.wait() == 0, self.child.log.read_text()
 
-    def ask(self, method, path, body=None, headers={}, token=None, query=()):
-        """(status, headers, bytes)"""
+    def ask(self, method, path, body=None, headers={}, person=None, query=()):
+        """(status, headers, bytes). `person`: whom a proxy has signed in; else the owner's token is used."""
+        who = {"X-Person": person} if person else {"Authorization": f"Bearer {self.token}"}
         query = urllib.parse.urlencode(list(query.items() if isinstance(query, dict) else query))
-        request = urllib.request.Request(f"{self.base}{path}{'?' + query if query else ''}", method=method, data=body, headers={
-            "Authorization": f"Bearer {token or self.token}", **headers})
+        request = urllib.request.Request(f"{self.base}{path}{'?' + query if query else ''}", method=method, data=body, headers={**who, **headers})
         try:
             with urllib.request.urlopen(request, timeout=harness.DEADLINE_S) as answer:
                 return answer.status, answer.headers, answer.read()
         except urllib.error.HTTPError as error:
             return error.code, error.headers, error.read()
 
-    def get(self, path, status=200, **query):
-        got, _, body = self.ask("GET", f"/api/v1/{path}", query={k: v for k, v in query.items() if v is not None})
+    def get(self, path, status=200, person=None, **query):
+        got, _, body = self.ask("GET", f"/api/v1/{path}", person=person, query={k: v for k, v in query.items() if v is not None})
         assert got == status, (got, body)
         return json.loads(body)
 

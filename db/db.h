@@ -136,9 +136,11 @@ bool kiln_db_is_there(const char *path);
 void kiln_db_print_path(const char *path, kiln_strbuf *out);
 /* Copies the committed content of a database, of this schema or an older one, into the new file
  * `to` while programs go on writing to the original; they are not delayed. The copy is not synced.
- * Cost: that of copying the file. ALREADY_EXISTS       there is a file at `to` UNIMPLEMENTED the
- * database is on a server; the text says what to use others               as kiln_db_open for
- * reading, but an older schema is fine */
+ * Cost: that of copying the file.
+ *
+ * ALREADY_EXISTS       there is a file at `to`
+ * UNIMPLEMENTED        the database is on a server; the text says what to use
+ * others               as kiln_db_open for reading, but an older schema is fine */
 KILN_MUST_USE kiln_status kiln_db_copy(const char *path, kiln_db_kind kind, const char *to,
                                        uint32_t *out_schema);
 /* The newest schema that this program knows. */

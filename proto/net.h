@@ -109,6 +109,9 @@ void kiln_keyring_reload(kiln_keyring *ring);
 typedef void (*kiln_keyring_settled)(void *context, const kiln_key *name, kiln_key_state outcome,
                                      const char *why);
 void kiln_keyring_on_settled(kiln_keyring *ring, kiln_keyring_settled settled);
+/* Calls `visit` for each key that is in the file, also one that has expired. */
+void kiln_keyring_each(const kiln_keyring *ring, void (*visit)(void *context, const kiln_key *key),
+                       void *context);
 uint32_t kiln_keyring_count(const kiln_keyring *ring);
 /* kiln_keys_of_person and kiln_keys_token of its keys, today; the key is valid until the file is
  * read again. */

@@ -55,6 +55,27 @@ static void print_waits(const kiln_tracker *t, kiln_strbuf *out) {
                        (double)t->leases.waited_ns / 1e9, (unsigned long long)count);
 }
 
+/* How long the oldest of them wait. */
+static void print_oldest(const kiln_tracker *t, kiln_strbuf *out) {
+    uint64_t request_ns = t->effects.now_ns, job_ns = t->effects.now_ns;
+    kiln_thread_walks(t->jobs.all.count);
+    for (uint32_t i = 0; i < t->jobs.all.count; i++) {
+        const kiln_tracker_job *job = t->jobs.all.data[i];
+        if (job->state == KILN_JOB_WAITING) job_ns = KILN_MIN(job_ns, job->opened_ns);
+        for (uint32_t k = 0; k < job->queue.requests.count; k++)
+            request_ns = KILN_MIN(request_ns, job->queue.requests.data[k]->since_ns);
+    }
+    kiln_strbuf_printf(out,
+                       "# HELP kiln_request_oldest_seconds age of the lease request that waits "
+                       "longest; 0: none waits\n# TYPE kiln_request_oldest_seconds gauge\n"
+                       "kiln_request_oldest_seconds %.9g\n"
+                       "# HELP kiln_job_waiting_oldest_seconds age of the oldest job that no tuner "
+                       "has; 0: there is none\n# TYPE kiln_job_waiting_oldest_seconds gauge\n"
+                       "kiln_job_waiting_oldest_seconds %.9g\n",
+                       (double)(t->effects.now_ns - request_ns) / 1e9,
+                       (double)(t->effects.now_ns - job_ns) / 1e9);
+}
+
 /* A label's value: printable; quotes and backslashes are escaped. */
 static void print_label(kiln_strbuf *out, const char *name, kiln_str value) {
     kiln_strbuf_printf(out, "%s=\"", name);
@@ -70,6 +91,8 @@ static void print_label(kiln_strbuf *out, const char *name, kiln_str value) {
 /* X(name, kind, doc, value of board `b`) */
 #define BOARD_METRICS(X)                                                                       \
     X(available, "gauge", "1: it may be leased", b->available)                                 \
+    X(quarantined, "gauge", "1: out of service for its faults",                                \
+      b->service == KILN_BOARD_QUARANTINED)                                                    \
     X(busy_slots, "gauge", "slots that are leased", b->busy)                                   \
     X(results_total, "counter", "results it ever gave", b->results)                            \
     X(faults_total, "counter", "results blamed on it, and losses under trials", b->faults)     \
@@ -198,6 +221,7 @@ static void begin_metrics(kiln_tracker_page *page, kiln_strbuf *out) {
 #include "tracker/counts.def"
 #undef X
     print_waits(page->t, out);
+    print_oldest(page->t, out);
 #define X(name, kind, doc, value) \
     introduce(&page->list[LIST_PROJECT_##name], "kiln_project_" #name, doc, kind);
     PROJECT_METRICS(X)

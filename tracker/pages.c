@@ -7,15 +7,18 @@
 #include "proto/net.h"
 #include "tracker/listeners.h"
 #include "tracker/net_metrics.h"
+#include "tracker/site_metrics.h"
 
 struct kiln_tracker_pages {
     kiln_loop *loop;
     kiln_http *http;
     kiln_tracker *tracker; /* NULL: the tracker stands by */
+    const char *folder;    /* see kiln_tracker_pages_set_site */
+    const kiln_tracker_key_list *keys;
 };
 
 typedef struct metrics_page {
-    kiln_loop *loop;
+    const kiln_tracker_pages *pages;
     kiln_tracker_page *page;
 } metrics_page;
 
@@ -35,9 +38,11 @@ static bool print_metrics(void *context, kiln_strbuf *out) {
     const metrics_page *m = context;
     kiln_net_stats stats;
     if (kiln_tracker_page_step(m->page, out)) return true;
-    kiln_loop_net_stats(m->loop, &stats);
-    kiln_loop_times_print(kiln_loop_times_get(m->loop), out);
+    kiln_loop_net_stats(m->pages->loop, &stats);
+    kiln_loop_times_print(kiln_loop_times_get(m->pages->loop), out);
     kiln_tracker_print_net_metrics(&stats, out);
+    kiln_tracker_print_site_metrics(m->pages->folder, kiln_tracker_key_list_keyring(m->pages->keys),
+                                    out);
     return false;
 }
 
@@ -56,7 +61,7 @@ static bool begin_page(void *context, const char *path, kiln_http_page *out_page
     if (!pages->tracker) return false;
     if (strcmp(path, "/metrics") == 0) {
         metrics_page *m = kiln_alloc(sizeof *m);
-        m->loop = pages->loop;
+        m->pages = pages;
         m->page = kiln_tracker_page_create(pages->tracker, KILN_TRACKER_PAGE_METRICS);
         *out_page = (kiln_http_page){"text/plain; version=0.0.4", m, print_metrics, end_metrics};
         return true;
@@ -90,6 +95,13 @@ kiln_status kiln_tracker_pages_open(kiln_loop *loop, const char *address, bool a
 
 void kiln_tracker_pages_set_tracker(kiln_tracker_pages *pages, kiln_tracker *tracker) {
     if (pages) pages->tracker = tracker;
+}
+
+void kiln_tracker_pages_set_site(kiln_tracker_pages *pages, const char *folder,
+                                 const kiln_tracker_key_list *keys) {
+    if (!pages) return;
+    pages->folder = folder;
+    pages->keys = keys;
 }
 
 void kiln_tracker_pages_close(kiln_tracker_pages *pages) {

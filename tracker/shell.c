@@ -362,6 +362,7 @@ static kiln_status open_parts(kiln_tracker_shell *shell) {
     if (!st)
         st = kiln_tracker_pages_open(shell->loop, own->http, own->insecure, own->http_port_file,
                                      &shell->pages);
+    if (!st) kiln_tracker_pages_set_site(shell->pages, state, shell->keys);
     return st;
 }
 

@@ -2,6 +2,11 @@
 
 uint32_t kiln_keyring_count(const kiln_keyring *ring) { return kiln_keys_in_force(&ring->keys); }
 
+void kiln_keyring_each(const kiln_keyring *ring, void (*visit)(void *context, const kiln_key *key),
+                       void *context) {
+    for (uint32_t i = 0; i < ring->keys.key.count; i++) visit(context, &ring->keys.key.data[i]);
+}
+
 const kiln_key *kiln_keyring_find(const kiln_keyring *ring, const kiln_key *name) {
     const kiln_key *key = name->is_token ? NULL : kiln_keys_find(&ring->keys, name);
     return key && !kiln_key_has_expired(key, ring->today) ? key : NULL;

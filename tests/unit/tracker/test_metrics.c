@@ -69,6 +69,8 @@ static void the_fleet_is_counted(void **state) {
     assert_true(value_of(&text, "kiln_slots") == 3);
     assert_true(value_of(&text, "kiln_leases") == 3);
     assert_true(value_of(&text, "kiln_requests") == 1);
+    assert_true(value_of(&text, "kiln_request_oldest_seconds") == 1);
+    assert_true(value_of(&text, "kiln_job_waiting_oldest_seconds") == 0);
     assert_true(value_of(&text, "kiln_grants_total") == 3);
     assert_true(value_of(&text, "kiln_jobs_open") == 1);
     assert_true(value_of(&text, "kiln_lease_wait_seconds_count") == 3);
@@ -79,6 +81,20 @@ static void the_fleet_is_counted(void **state) {
     assert_true(value_of(&text, "kiln_project_refused_total{project=\"default\"}") == 0);
     assert_true(value_of(&text, "kiln_board_busy_slots{node=\"quo\\\"te\",key=\"quo\\\"te\"}") ==
                 2);
+    kiln_strbuf_deinit(&text);
+}
+
+static void a_job_without_a_tuner_and_a_quarantined_board_are_seen(void **state) {
+    fleet *f = *state;
+    kiln_strbuf text = {0};
+    fleet_board(f, 10, "board", 1);
+    fleet_connect(f, 30, KILN_PEER_CLIENT, "client", "client-1");
+    fleet_open_job(f, 30, "j", true);
+    fleet_wait(f, 3 * FLEET_S, (const uint64_t[]){10, 30, 0});
+    fleet_print(f, KILN_TRACKER_PAGE_METRICS, &text);
+    assert_true(value_of(&text, "kiln_job_waiting_oldest_seconds") == 3);
+    assert_true(value_of(&text, "kiln_request_oldest_seconds") == 0);
+    expect_contains(text.data, "\nkiln_board_quarantined{");
     kiln_strbuf_deinit(&text);
 }
 
@@ -215,6 +231,7 @@ static void long_waits_are_in_their_bucket(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_fleet(the_fleet_is_counted),
+        test_with_fleet(a_job_without_a_tuner_and_a_quarantined_board_are_seen),
         test_with_fleet(the_state_is_json_with_the_rows_of_the_commands),
         test_with_fleet(pages_of_many_boards_come_in_slices),
         test_with_fleet(a_page_stays_whole_while_the_fleet_changes),

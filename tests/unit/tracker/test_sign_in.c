@@ -18,7 +18,7 @@ static bool find_token(void *context, kiln_str person, kiln_str secret, kiln_tra
     token_list *list = context;
     list->looked++;
     if (!kiln_str_is(person, "ann") || memcmp(secret.data, right, sizeof right) != 0) return false;
-    strcpy(out->name, "client/ann/web/3");
+    snprintf(out->name, sizeof out->name, "client/ann/web/3");
     out->is_admin = list->is_admin;
     return true;
 }

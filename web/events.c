@@ -42,7 +42,8 @@ typedef struct reader {
 
 /* Readers of one person that have the same rows get the same event: it is printed once. */
 typedef struct cached_event {
-    uint64_t epoch, from, to, tick;
+    uint64_t epoch, from, to;
+    uint64_t newest; /* the rows' `seq` when it was printed; 0: unused */
     kiln_rows_kind kind;
     bool more;
     kiln_strbuf text;
@@ -52,7 +53,6 @@ struct kiln_events {
     kiln_loop *loop;
     kiln_timer *timer;
     reader *readers;
-    uint64_t tick;
     cached_event cache[CACHED];
     uint32_t cache_next;
 };
@@ -66,11 +66,12 @@ static void begin_event(const reader *r, const char *name, kiln_strbuf *out) {
                        (unsigned long long)r->cursor[KILN_ROWS_JOBS].seq);
 }
 
-static cached_event *find_cached(kiln_events *e, uint64_t epoch, kiln_rows_kind kind,
+static cached_event *find_cached(kiln_events *e, uint64_t epoch, const kiln_rows *rows,
                                  const kiln_event_cursor *cursor) {
     for (uint32_t i = 0; cursor->is_known && i < CACHED; i++) {
         cached_event *c = &e->cache[i];
-        if (c->tick == e->tick && c->epoch == epoch && c->kind == kind && c->from == cursor->seq)
+        if (c->newest && c->newest == rows->seq && c->epoch == epoch && c->kind == rows->kind &&
+            c->from == cursor->seq)
             return c;
     }
     return NULL;
@@ -80,7 +81,7 @@ static cached_event *find_cached(kiln_events *e, uint64_t epoch, kiln_rows_kind 
 static const cached_event *next_event(reader *r, kiln_rows_kind kind, const kiln_rows *rows) {
     kiln_events *e = r->events;
     kiln_event_cursor *cursor = &r->cursor[kind];
-    cached_event *c = find_cached(e, r->epoch, kind, cursor);
+    cached_event *c = find_cached(e, r->epoch, rows, cursor);
     if (c && !r->is_catching_up[kind]) {
         cursor->seq = c->to;
         return c;
@@ -88,13 +89,13 @@ static const cached_event *next_event(reader *r, kiln_rows_kind kind, const kiln
     r->is_catching_up[kind] |= !cursor->is_known;
     c = &e->cache[e->cache_next++ % CACHED];
     kiln_strbuf_reset(&c->text);
-    c->tick = r->is_catching_up[kind] ? 0 : e->tick;
+    c->newest = r->is_catching_up[kind] ? 0 : rows->seq;
     c->epoch = r->epoch;
     c->kind = kind;
     c->from = cursor->seq;
     const size_t bytes_max = r->is_catching_up[kind] ? FIRST_BYTES : KILN_EVENT_BYTES;
     if (!kiln_event_print(rows, bytes_max, kiln_loop_now_ns(e->loop), cursor, &c->text, &c->more)) {
-        c->tick = 0;
+        c->newest = 0;
         return NULL;
     }
     c->to = cursor->seq;
@@ -213,7 +214,6 @@ static void on_changed(void *context, kiln_rows_kind kind) {
 static void on_tick(void *context) {
     kiln_events *e = context;
     const uint64_t now_ns = kiln_loop_now_ns(e->loop);
-    e->tick++;
     for (reader *r = e->readers, *next = NULL; r; r = next) {
         next = r->next;
         if (r->is_dirty || kiln_person_is_refused(r->call->person) ||

@@ -14,21 +14,14 @@ static const kiln_page *find(kiln_str path) {
     return NULL;
 }
 
-/* The address of a view: none of the API, and not of a file that is missing. */
-static bool is_view(const kiln_uri *uri) {
-    if (uri->segment_count == 0) return true;
-    const kiln_str first = uri->segment[0], last = uri->segment[uri->segment_count - 1];
-    return !kiln_str_is(first, "api") && kiln_str_find_char(last, '.') == last.size;
-}
-
 static const kiln_page *find_page(const kiln_uri *uri, kiln_arena *arena) {
     kiln_strbuf path = {0};
     for (uint32_t i = 0; i < uri->segment_count; i++) {
         if (i) kiln_strbuf_char(&path, '/');
         kiln_strbuf_str(&path, uri->segment[i]);
     }
-    const kiln_page *page = find(kiln_strbuf_end(&path, arena));
-    return page || !is_view(uri) ? page : find(KILN_STR("index.html"));
+    if (!uri->segment_count) kiln_strbuf_text(&path, "index.html");
+    return find(kiln_strbuf_end(&path, arena));
 }
 
 bool kiln_page_answer(kiln_http_request *r, const kiln_uri *uri) {

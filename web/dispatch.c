@@ -102,6 +102,7 @@ static void on_head(void *context, kiln_http_request *r) {
     kiln_status st = call->refusal;
     call->refusal = NULL;
     if (!st) st = kiln_params_read_address(call);
+    if (!st) st = kiln_params_read_headers(call);
     if (st)
         refuse(call, st);
     else
@@ -111,7 +112,9 @@ static void on_head(void *context, kiln_http_request *r) {
 static void on_whole(void *context, kiln_http_request *r) {
     (void)context;
     kiln_call *call = call_of(r);
-    kiln_status st = call->route->body == KILN_BODY_JSON ? kiln_params_read_body(call) : KILN_OK;
+    kiln_status st = call->route->body == KILN_BODY_JSON
+                         ? kiln_params_read_body(call, kiln_http_body(r))
+                         : KILN_OK;
     if (st)
         refuse(call, st);
     else if (call->route->body == KILN_BODY_STREAM)

@@ -12,8 +12,7 @@
 unsigned kiln_http_status_of(kiln_code code) {
     switch (code) {
 #define X(name, status) \
-    case KILN_##name:   \
-        return status;
+    case KILN_##name: return status;
 #include "web/http_statuses.def"
 #undef X
     }

@@ -82,7 +82,8 @@ void kiln_web_show_job(kiln_call *call) {
     kiln_web_answer_row(call, &question);
 }
 
-static void on_cancelled(kiln_call *call, const kiln_message *answer, kiln_status st) {
+/* The row afterwards. */
+static void on_done(kiln_call *call, const kiln_message *answer, kiln_status st) {
     (void)answer;
     if (st)
         kiln_http_answer_error(call->request, st);
@@ -95,7 +96,15 @@ void kiln_web_cancel_job(kiln_call *call) {
                                    .cancel = {.scope = KILN_CANCEL_JOB,
                                               .id = kiln_call_text(call, "id"),
                                               .reason = kiln_call_text(call, "reason")}};
-    kiln_web_ask(call, &question, on_cancelled);
+    kiln_web_ask(call, &question, on_done);
+}
+
+void kiln_web_job_priority(kiln_call *call) {
+    const kiln_message question = {
+        .type = KILN_MSG_JOB_ORDER,
+        .job_order = {.job = kiln_call_text(call, "id"),
+                      .priority = (uint32_t)kiln_call_u64(call, "priority", 0)}};
+    kiln_web_ask(call, &question, on_done);
 }
 
 /* ---- The queue ---- */

@@ -228,10 +228,11 @@ static kiln_status unknown(const kiln_route *route, kiln_param_place place, kiln
                       name.data);
 }
 
-static kiln_status check_missing(const kiln_call *call, bool of_body) {
+static kiln_status check_missing(const kiln_call *call, bool of_headers, bool of_body) {
     for (uint32_t i = 0; i < call->route->param_count; i++) {
         const kiln_param_info *info = &call->route->param[i];
-        if ((info->place == KILN_PLACE_BODY) == of_body && info->is_required &&
+        if ((info->place == KILN_PLACE_HEADER) == of_headers &&
+            (info->place == KILN_PLACE_BODY) == of_body && info->is_required &&
             !call->param[i].is_given)
             return KILN_ERROR(INVALID_ARGUMENT, "%s is missing", info->name);
     }
@@ -270,7 +271,7 @@ static kiln_status read_query(kiln_call *call) {
     return KILN_OK;
 }
 
-static kiln_status read_headers(kiln_call *call) {
+kiln_status kiln_params_read_headers(kiln_call *call) {
     for (uint32_t i = 0; i < call->route->param_count; i++) {
         const kiln_param_info *info = &call->route->param[i];
         if (info->place != KILN_PLACE_HEADER) continue;
@@ -281,22 +282,20 @@ static kiln_status read_headers(kiln_call *call) {
         if (st) return st;
         call->param[i].is_given = true;
     }
-    return KILN_OK;
+    return check_missing(call, true, false);
 }
 
 kiln_status kiln_params_read_address(kiln_call *call) {
     KILN_CHECK(call->route->param_count <= KILN_PARAMS_MAX);
     kiln_status st = read_path(call);
     if (!st) st = read_query(call);
-    if (!st) st = read_headers(call);
-    return st ? st : check_missing(call, false);
+    return st ? st : check_missing(call, false, false);
 }
 
-kiln_status kiln_params_read_body(kiln_call *call) {
+kiln_status kiln_params_read_body(kiln_call *call, kiln_str text) {
     json_error_t error;
     const char *name = NULL;
     json_t *value = NULL;
-    const kiln_str text = kiln_http_body(call->request);
     if (text.size || call->route->body == KILN_BODY_JSON) {
         call->body =
             json_loadb(text.data ? text.data : "", text.size, JSON_REJECT_DUPLICATES, &error);
@@ -314,5 +313,5 @@ kiln_status kiln_params_read_body(kiln_call *call) {
         if (st) return st;
         call->param[at].is_given = true;
     }
-    return check_missing(call, true);
+    return check_missing(call, false, true);
 }

@@ -106,9 +106,11 @@ const kiln_route *kiln_routes(uint32_t *out_count);
  * "GET, POST", where none has that method; empty: there is no such path. */
 const kiln_route *kiln_route_find(const char *method, const kiln_uri *uri, kiln_arena *arena,
                                   kiln_str *out_allowed);
-/* Fills call->param from path, query and body. INVALID_ARGUMENT naming the parameter. */
+/* Fills call->param from path and query; from the headers, before the other required ones are
+ * checked; and from the body, which becomes call->body. INVALID_ARGUMENT naming the parameter. */
 KILN_MUST_USE kiln_status kiln_params_read_address(kiln_call *call);
-KILN_MUST_USE kiln_status kiln_params_read_body(kiln_call *call);
+KILN_MUST_USE kiln_status kiln_params_read_headers(kiln_call *call);
+KILN_MUST_USE kiln_status kiln_params_read_body(kiln_call *call, kiln_str text);
 
 /* Handlers, one per row. */
 #define ROUTE(id, method, path, handler, access, body, answer, doc) void handler(kiln_call *call);

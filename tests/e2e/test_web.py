@@ -174,6 +174,10 @@ def test_a_waiting_job_says_why(world):
     until(lambda: get(server, "jobs")[1]["total"] == 2, "the jobs in the list")
     jobs = get(server, "queue")[1]["jobs"]
     assert [(j["job"], j["position"]) for j in jobs] == [("urgent", 1), ("first", 2)] and all(j["why"] for j in jobs), jobs
+    status, row = post(server, "jobs/first/priority", {"priority": 9})
+    assert status == 200 and row["priority"] == 9, row
+    until(lambda: [j["job"] for j in get(server, "queue")[1]["jobs"]] == ["first", "urgent"], "the new order")
+    assert post(server, "jobs/first/priority", {"priority": 101})[0] == 400 and post(server, "jobs/none/priority", {"priority": 1})[0] == 404
 
 
 def test_rights_are_those_of_the_tracker(world):

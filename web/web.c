@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "web/compile.h"
 #include "web/records.h"
 #include "web/routes.h"
 #include "web/workers.h"
@@ -21,6 +22,32 @@ static kiln_workers *create_workers(kiln_web *web) {
         .running_max = {[KILN_WORKER_SHORT] = online > 0 ? (uint32_t)online : 1,
                         [KILN_WORKER_TUNE] = TUNING_MAX}};
     return kiln_workers_create(web->loop, &options);
+}
+
+/* As the workers' option --tracker has it. */
+static const char *tracker_text(const kiln_web_options *o, kiln_arena *process) {
+    kiln_strbuf text = {0};
+    for (uint32_t i = 0; i < o->tracker.count; i++) {
+        if (i) kiln_strbuf_char(&text, ',');
+        kiln_address_print(&o->tracker.item[i], &text);
+    }
+    return kiln_str_dup(process, kiln_strbuf_end(&text, process));
+}
+
+/* Models, and what is made of them. */
+static kiln_status open_service(kiln_web *web, kiln_arena *process) {
+    const kiln_web_options *o = web->options;
+    const kiln_compile_options compile = {.loop = web->loop,
+                                          .workers = web->workers,
+                                          .state_folder = o->state_folder,
+                                          .db = o->db,
+                                          .tracker = tracker_text(o, process),
+                                          .key_file = o->key_file,
+                                          .insecure = o->insecure};
+    kiln_status st = kiln_uploads_create(web->loop, o->state_folder, &web->uploads);
+    if (!st) st = kiln_compile_create(&compile, &web->compile);
+    if (!st) web->compile_waits = kiln_compile_waits_create(web);
+    return st;
 }
 
 static kiln_status open_parts(kiln_web *web, kiln_arena *process) {
@@ -41,6 +68,8 @@ static kiln_status open_parts(kiln_web *web, kiln_arena *process) {
     const kiln_sessions_options sessions = {
         .home = o->home, .state = o->state_folder, .trust_header = o->trust_header};
     web->workers = create_workers(web);
+    st = open_service(web, process);
+    if (st) return st;
     st = kiln_people_create(web->loop, &people, &web->people);
     return st ? st : kiln_sessions_create(web->loop, web->people, &sessions, &web->sessions);
 }
@@ -121,10 +150,14 @@ void kiln_web_destroy(kiln_web *web) {
     kiln_http_server_destroy(web->server);
     kiln_events_destroy(web->events);
     kiln_workers_destroy(web->workers);
+    kiln_compile_waits_destroy(web->compile_waits);
+    kiln_compile_close(web->compile);
+    kiln_uploads_destroy(web->uploads);
     kiln_people_destroy(web->people);
     kiln_sessions_destroy(web->sessions);
     kiln_loop_destroy(web->loop);
     kiln_records_destroy(web->records);
+    kiln_compile_destroy(web->compile);
     kiln_blob_store_close(web->blobs);
     kiln_free(web);
 }

@@ -10,7 +10,11 @@
 
 typedef struct kiln_records kiln_records;
 typedef struct kiln_workers kiln_workers;
+typedef struct kiln_uploads kiln_uploads;
+typedef struct kiln_compile kiln_compile;
+typedef struct kiln_compile_waits kiln_compile_waits;
 
+#define KILN_UPLOAD_BYTES_MAX (UINT64_C(2) << 30) /* of a model */
 #define KILN_WEB_SOFTWARE "kiln-web " KILN_VERSION
 
 typedef struct kiln_web_options {
@@ -38,6 +42,9 @@ typedef struct kiln_web {
     kiln_events *events;
     kiln_records *records;
     kiln_workers *workers;
+    kiln_uploads *uploads;
+    kiln_compile *compile;
+    kiln_compile_waits *compile_waits;
 } kiln_web;
 
 /* Listens, and writes the port file. `process` and `options` outlive it. Errors of

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 """What the web server answers from the database of records."""
+import hashlib
 import json
+import os
+import socket
 import sys
 import urllib.error
 import urllib.request
@@ -152,6 +155,58 @@ def test_how_good_the_cost_model_is(world):
     server.refused("cost-model", 400, "INVALID_ARGUMENT", target="abacus")
     server.refused("cost-model", 404, "NOT_FOUND", target="rpi4")
     server.refused("cost-model", 400, "INVALID_ARGUMENT")
+
+
+def test_an_upload_is_resumed(world):
+    server, data = Server(world), os.urandom(3 << 20)
+    status, headers, body = server.ask("POST", "/api/v1/uploads", headers={"Upload-Length": str(len(data))})
+    assert status == 201, body
+    place, upload = headers["Location"], json.loads(body)["upload"]
+    cut = 1234567
+    status, headers, body = server.ask("PATCH", place, data[:cut], {"Upload-Offset": "0"})
+    assert status == 200 and json.loads(body) == {"upload": upload, "offset": cut, "size": len(data), "digest": ""}, body
+    status, headers, body = server.ask("HEAD", place)
+    assert (status, headers["Upload-Offset"], headers["Upload-Length"], body) == (200, str(cut), str(len(data)), b"")
+    for offset in (0, cut - 1, cut + 1, len(data)):  # replayed, or with a gap
+        status, headers, body = server.ask("PATCH", place, data[offset:offset + 9], {"Upload-Offset": str(offset)})
+        assert status == 409 and json.loads(body)["error"]["code"] == "ABORTED" and headers["Upload-Offset"] == str(cut), body
+    status, _, body = server.ask("PATCH", place, data[cut:] + b"x", {"Upload-Offset": str(cut)})
+    assert status == 413, body
+    status, _, body = server.ask("PATCH", place, data[cut:], {"Upload-Offset": str(cut)})
+    assert status == 200 and json.loads(body)["digest"] == hashlib.sha256(data).hexdigest(), body
+    status, _, body = server.ask("PATCH", place, b"x", {"Upload-Offset": str(len(data))})
+    assert status == 409, body
+    assert server.ask("DELETE", place)[0] == 204 and server.ask("HEAD", place)[0] == 404
+    assert [p.stat().st_size for p in (world.home / "web/models").glob("*/*")] == [len(data)]
+
+
+def test_a_client_that_leaves_goes_on_later(world):
+    server, data = Server(world), os.urandom(1 << 20)
+    _, headers, _ = server.ask("POST", "/api/v1/uploads", headers={"Upload-Length": str(len(data))})
+    place = headers["Location"]
+    port = int(server.base.rsplit(":", 1)[1])
+    with socket.create_connection(("127.0.0.1", port)) as client:
+        client.sendall(f"PATCH {place} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {server.token}\r\nUpload-Offset: 0\r\n"
+                       f"Content-Length: {len(data)}\r\n\r\n".encode() + data[:300000])
+        harness.until(lambda: int(server.ask("HEAD", place)[1]["Upload-Offset"]) == 300000, "the first bytes arriving")
+        status, _, body = server.ask("PATCH", place, b"x", {"Upload-Offset": "300000"})
+        assert status == 409 and b"another request" in body, body
+    harness.until(lambda: server.ask("PATCH", place, data[300000:300010], {"Upload-Offset": "300000"})[0] == 200, "the server noticing")
+    status, _, body = server.ask("PATCH", place, data[300010:], {"Upload-Offset": "300010"})
+    assert status == 200 and json.loads(body)["digest"] == hashlib.sha256(data).hexdigest(), body
+
+
+def test_uploads_are_bounded(world):
+    server = Server(world)
+    for size in ("", "-1", "x", str((2 << 30) + 1)):
+        assert server.ask("POST", "/api/v1/uploads", headers={"Upload-Length": size})[0] == 400
+    for _ in range(8):
+        assert server.ask("POST", "/api/v1/uploads", headers={"Upload-Length": "10"})[0] == 201
+    status, _, body = server.ask("POST", "/api/v1/uploads", headers={"Upload-Length": "10"})
+    assert status == 429 and json.loads(body)["error"]["code"] == "RESOURCE_EXHAUSTED", body
+    for name in ("x", "..%2f..%2fkeys", "0" * 32):
+        for method in ("HEAD", "DELETE", "GET"):
+            assert server.ask(method, f"/api/v1/uploads/{name}")[0] in (400, 404)
 
 
 def test_others_are_told_nothing(world):

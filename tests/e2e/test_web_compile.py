@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""The compile service: the same question has the same answer, work is shared, cancelled and done as the person."""
+import concurrent.futures
+import hashlib
+import json
+import pathlib
+import sys
+
+import harness
+from web_data import Server
+
+BOUNDARY = "----kiln-test"
+
+
+def form(model=None, **fields):
+    """(body, headers) of a form."""
+    parts = []
+    for name, values in fields.items():
+        for value in values if isinstance(values, list) else [values]:
+            parts.append(f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'.encode())
+    if model is not None:
+        parts.append(f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="model"; filename="m.onnx"\r\n'
+                     'Content-Type: application/octet-stream\r\n\r\n'.encode() + model + b"\r\n")
+    return b"".join(parts) + f"--{BOUNDARY}--\r\n".encode(), {"Content-Type": f"multipart/form-data; boundary={BOUNDARY}"}
+
+
+def ask(server, model=None, wait=60, **fields):
+    body, headers = form(model, **fields)
+    status, headers, body = server.ask("POST", "/api/v1/compile", body, headers, query={"wait": wait})
+    return status, json.loads(body)
+
+
+def compiled(server, model=None, **fields):
+    status, answer = ask(server, model, **fields)
+    while status == 202:
+        status, _, body = server.ask("GET", f"/api/v1/compile/{answer['compile']}", query={"wait": 60})
+        answer = json.loads(body)
+    assert status == 200 and answer["state"] == "done", answer
+    return answer
+
+
+def refused(server, status, code, **fields):
+    got, answer = ask(server, **fields)
+    assert got == status and answer["error"]["code"] == code, answer
+    return answer["error"]["message"]
+
+
+def zoo(world, name="gemm:16x16x16"):
+    return pathlib.Path(world.zoo(name)).read_bytes()
+
+
+def test_the_same_question_has_the_same_answer(world):
+    server, model = Server(world), zoo(world)
+    first = compiled(server, model, target=["native", "x86-64"])
+    assert [m["state"] for m in first["modules"]] == ["done", "done"]
+    for module in first["modules"]:
+        status, headers, body = server.ask("GET", f"/api/v1/modules/{module['module']}")
+        assert status == 200 and hashlib.sha256(body).hexdigest() == module["module"] and len(body) == module["bytes"]
+        (world.folder / "m.kiln").write_bytes(body)
+        world.run("inspect", "m.kiln")
+    assert ask(server, model, wait=0, target=["native", "x86-64"]) == (200, first)
+    digest = hashlib.sha256(model).hexdigest()
+    body = json.dumps({"model": digest, "targets": ["native", "x86-64"]}).encode()
+    status, _, again = server.ask("POST", "/api/v1/compile", body, {"Content-Type": "application/json"})
+    assert status == 200 and json.loads(again) == first, again
+    other = compiled(server, model, target="native", precision="bf16")
+    assert other["compile"] != first["compile"]
+    server.stop()
+    server.start()  # what was compiled before is still known
+    assert ask(server, model, wait=0, target=["native", "x86-64"]) == (200, first)
+
+
+def test_a_hundred_clients_at_once(world):
+    server, model = Server(world), zoo(world)
+    with concurrent.futures.ThreadPoolExecutor(100) as pool:
+        answers = list(pool.map(lambda _: compiled(server, model, target="native"), range(100)))
+    assert all(answer == answers[0] for answer in answers)
+    # One module, and one note of it.
+    assert sorted(p.suffix for p in (world.home / "web/modules").iterdir()) == [".json", ".kiln"]
+
+
+def test_models_are_uploaded_in_pieces(world):
+    server, model = Server(world), zoo(world)
+    _, headers, body = server.ask("POST", "/api/v1/uploads", headers={"Upload-Length": str(len(model))})
+    place, upload = headers["Location"], json.loads(body)["upload"]
+    message = refused(server, 409, "FAILED_PRECONDITION", upload=upload, target="native")
+    assert f"0 of {len(model)} bytes" in message
+    server.ask("PATCH", place, model, {"Upload-Offset": "0"})
+    by_upload = compiled(server, upload=upload, target="native")
+    assert by_upload == compiled(server, upload=hashlib.sha256(model).hexdigest(), target="native")
+    refused(server, 404, "NOT_FOUND", upload="0" * 64, target="native")
+
+
+def test_tuning_is_a_job_of_the_person(world):
+    server, model = Server(world), zoo(world, "gemm:64x64x64")
+    world.tuner(server.address)
+    world.board(server.address)
+    answer = compiled(server, model, target="native", trials="6")
+    [module] = answer["modules"]
+    [job] = [row for row in server.get("jobs")["items"] if row["job"] == module["job"]]
+    assert job["state"] == "done" and module["bytes"] > 0 and module["progress"]["tasks"], job
+    status, long = ask(server, model, wait=0, target="native", trials="900000")
+    assert status == 202 and long["state"] == "running", long
+    show = lambda: server.get(f"compile/{long['compile']}", status=202)
+    harness.until(lambda: show()["modules"][0]["job"], "the job being open")
+    job = show()["modules"][0]["job"]
+    status, _, body = server.ask("DELETE", f"/api/v1/compile/{long['compile']}")
+    assert status == 200 and json.loads(body)["state"] == "cancelled", body
+    harness.until(lambda: [r for r in server.get("jobs")["items"] if r["job"] == job and r["state"] == "cancelled"], "the job's end")
+
+
+def test_bad_questions(world):
+    server, model = Server(world), zoo(world)
+    refused(server, 400, "INVALID_ARGUMENT", target="native")
+    refused(server, 400, "INVALID_ARGUMENT", model=model)
+    for wrong in ({"target": "abacus"}, {"trials": "0"}, {"trials": "x"}, {"trials": "1", "seconds": "1"}, {"exact": "perhaps"},
+                  {"dim": "batch"}, {"out": "/tmp/x"}, {"db": "/etc/passwd"}, {"target": ["native"] * 17}, {"precision": "a\nb"},
+                  {"project": "x" * 2000}):
+        refused(server, 400, "INVALID_ARGUMENT", **{"model": model, "target": "native", **wrong})
+    for name in ("precision", "accuracy", "dim"):
+        status, answer = ask(server, model, **{"target": "native", name: "--out=/tmp/x"})
+        assert status == 200 and answer["modules"][0]["error"]["code"] == "INVALID_ARGUMENT", answer
+    assert not pathlib.Path("/tmp/x").exists()
+
+
+def test_models_that_are_none(world):
+    server = Server(world)
+    refused(server, 400, "INVALID_ARGUMENT", model=b"", target="native")
+    for model in (b"\0" * 100, b"PK\x03\x04" + b"\0" * 1000, zoo(world)[:-40], b"\x08\x07\xff" * 5000):
+        status, answer = ask(server, model, target="native")
+        [module] = answer["modules"]
+        assert status == 200 and module["state"] == "failed" and module["error"]["code"] != "OK", answer
+        assert str(world.home) not in module["error"]["message"], module  # nor where the server keeps it
+    assert [p.name for p in (world.home / "web/modules").iterdir()] == []
+    assert ask(server, zoo(world), target="native")[1]["state"] == "done"  # the server is as it was
+
+
+def test_forms_that_are_broken(world):
+    server, model = Server(world), zoo(world)
+    whole, headers = form(model, target="native")
+    bodies = [b"", b"--", whole[:-4], whole[:len(whole) // 2], whole.replace(b"name=", b"nume="), whole + b"more",
+              form(model, **{f"target{i}": "x" for i in range(300)})[0], whole.replace(b"form-data", b"x" * 9000),
+              whole.replace(b"\r\n\r\n", b"\r\nContent-Transfer-Encoding: base64\r\n\r\n", 1), form(model)[0][:-len(BOUNDARY) - 6] + whole]
+    for number, body in enumerate(bodies):
+        status, _, answer = server.ask("POST", "/api/v1/compile", body, headers)
+        wanted = 202 if body == whole + b"more" else 400
+        assert status == wanted, (number, status, answer)
+    for kind in ("multipart/form-data", "multipart/form-data; boundary=", "multipart/form-data; boundary=\"a\nb\"", "text/plain",
+                 "multipart/form-data; boundary=" + "x" * 71, "multipart/mixed; boundary=x"):
+        if "\n" not in kind:
+            assert server.ask("POST", "/api/v1/compile", whole, {"Content-Type": kind})[0] == 400, kind
+    for text in (b"", b"{", b"[]", b'{"model": {}}', b'{"model": "x", "target": "native"}', b'{"target": [[[]]]}', b'{"a": 1, "a": 2}',
+                 b'{"model": 1e400}', b"[" * 100000, b'{"dims": {"a": "b"}}'):
+        status, _, answer = server.ask("POST", "/api/v1/compile", text, {"Content-Type": "application/json"})
+        assert status in (400, 404) and "error" in json.loads(answer), (text[:50], answer)
+    for name in ("0" * 64, "x", "..%2F..%2Fkeys"):
+        for path in ("modules", "compile"):
+            assert server.ask("GET", f"/api/v1/{path}/{name}")[0] in (400, 404)
+
+
+if __name__ == "__main__":
+    sys.exit(harness.main(sys.modules[__name__]))

@@ -1,0 +1,271 @@
+"""Made-up answers of the API, in the shapes of decision 146: a lab of many boards, its jobs, records and modules. Names that try
+to become markup are among them. The same seed gives the same answers."""
+import hashlib
+import math
+import random
+
+NOW_MS = 1_795_942_000_000
+HOSTILE = ["<img src=x onerror=\"window.hostile=1\">", "</script><script>window.hostile=2</script>", "\"'><svg onload=window.hostile=3>", "javascript:window.hostile=4",
+           "{{constructor.constructor('window.hostile=5')()}}", "=cmd|' /C calc'!A0"]
+CPU = "cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v4,features=+avx512bf16+avx512vnni,cores=2,threads=2"
+PI = "cpu:aarch64-unknown-linux-gnu,mcpu=cortex-a72,features=+neon,cores=4,threads=4"
+PHONE = "cpu:aarch64-unknown-linux-android,mcpu=cortex-x1,features=+neon+dotprod,cores=4"
+RISCV = "cpu:riscv64-unknown-linux-gnu,mcpu=spacemit-x60,features=+v,cores=8"
+H200 = "cuda:sm_90a,model=h200"
+TARGETS = [(PI, "Raspberry Pi 4", 40), (PHONE, "Pixel 6", 20), (CPU, "AMD EPYC 9354", 16), (RISCV, "Banana Pi F3", 14), (H200, "NVIDIA H200", 10)]
+ROOMS = ["A1", "A2", "B1", "B2", "basement", ""]
+STATES = [("leased", 58), ("free", 30), ("drained", 3), ("sick", 3), ("quarantined", 2), ("lost", 4)]
+PROJECTS = [("vision", 3.0), ("speech", 2.0), ("embedded", 1.0), ("students", 0.5)]
+PEOPLE = ["ana", "bo", "chen", "dara"]
+OUTCOMES = [("ok", 940), ("wrong_result", 8), ("build_error", 20), ("timeout", 18), ("crash", 10), ("infra", 4)]
+OPS = [("conv+relu", "conv+relu 64x56x56 over 3x3", 2.31e8), ("conv+add+relu", "conv+add+relu 128x28x28 over 3x3", 2.31e8), ("conv", "conv 256x14x14 over 1x1", 5.1e7),
+       ("gemm", "gemm 1000x2048", 4.1e6), ("max_pool", "max_pool 64x56x56", 1.8e6), ("softmax", "softmax 1000", 5e3), ("conv+relu", "conv+relu 512x7x7 over 3x3", 2.31e8),
+       ("conv+relu", "conv+relu 64x112x112 over 7x7", 2.36e8), ("convert", "convert 64x56x56", 0.0), ("global_average_pool", "global_average_pool 2048x7x7", 1e5)]
+TRACE = """algorithm("winograd_4x4_3x3")
+transform_layout(x0, "d0,d1/16,d2,d3,d1%16")
+transform_layout(y3, "d0,d1/16,d2,d3,d1%16")
+inline(conv.pad)
+inline(conv.bias)
+c0 = choice(3, 2, 2, 2) = 0
+c1 = choice(3, 4, 1, 1, 4, 2, 1) = 0
+cache_write(conv.products, "register")
+cache_read(conv.products, conv.weights, "global")
+pad(conv.weights.read, "d2", c0[2]*16)
+split(conv.products.oc, -1, c0[2], 16)
+t3 = perfect_tile(conv.products.oc.0, 2, 1000000) = [1, TILE]
+reorder(conv.products.p, conv.products.q, conv.products.oc.0, conv.products.ic, conv.products.oc.1)
+reverse_compute_at(conv.products.write, conv.products.q)
+vectorize(conv.products.oc.1)
+unroll(conv.products.ic)
+parallel(conv.products.p)
+set_scope(conv.products.acc, "register")"""
+LOOPS = """program "conv+relu"
+for n in 1
+  parallel for oh.0 in 7
+    for ow.0 in 28
+      acc[4, 2, 16] = 0
+      for kh in 3
+        for kw in 3
+          for ic in 64
+            vectorize for oc.2 in 16
+              acc[oh.1, ow.1, oc.2] += x[n, ic, oh+kh, ow+kw] * w[oc, ic, kh, kw]
+      y[n, oc, oh, ow] = max(acc + bias[oc], 0)  # tile TILE"""
+ASM = """kiln_run:
+	movq	8(%rdi), %rax
+	vxorps	%xmm0, %xmm0, %xmm0
+.LBB0_TILE:
+	vmovups	(%rsi,%rcx,4), %zmm1
+	vfmadd231ps	(%rdx){1to16}, %zmm1, %zmm0
+	addq	$64, %rdx
+	decq	%rcx
+	jne	.LBB0_TILE
+	vmovups	%zmm0, (%rax)
+	vzeroupper
+	retq"""
+FEATURES = ["bytes_read", "bytes_written", "arithmetic_intensity", "vector_share", "register_pressure", "l1_misses", "l2_misses", "parallel_tasks"]
+
+
+def name_of(*parts, digits=32):
+    return hashlib.sha256("/".join(map(str, parts)).encode()).hexdigest()[:digits]
+
+
+def weighted(rng, rows):
+    return rng.choices([row[0] for row in rows], weights=[row[-1] for row in rows])[0]
+
+
+def task_key(index):
+    return "v2:" + name_of("task", index)
+
+
+class Lab:
+    """The whole lab. `boards`, `jobs` are rows as the lists give them; everything else is asked for by name."""
+
+    def __init__(self, boards=2000, jobs=60, trials=100_000, seed=1, hostile=True):
+        self.rng, self.trial_count, self.seq = random.Random(seed), trials, 0
+        self.jobs = [self.job(i, hostile) for i in range(jobs)]
+        running = [job for job in self.jobs if job["state"] == "running"]
+        self.boards = [self.board(i, running, hostile) for i in range(boards)]
+        self.waiting = [job for job in self.jobs if job["state"] == "waiting"]
+        self.trials = {}
+
+    def job(self, i, hostile):
+        rng, state = self.rng, ["running", "running", "waiting", "done", "done", "failed", "cancelled", "done"][i % 8]
+        state = "running" if i == 0 else state
+        model = rng.choice(["resnet50.onnx", "mobilenet_v2.onnx", "bert_base.onnx", "digits.onnx", "yolo_v8n.onnx", "whisper_tiny.onnx"])
+        trials = rng.choice([1000, 2000, 10000])
+        done = trials if state == "done" else 0 if state == "waiting" else rng.randrange(trials // 4, trials)
+        row = {"job": name_of("job", i), "state": state, "model_name": HOSTILE[i % len(HOSTILE)] if hostile and i % 11 == 5 else model, "target": TARGETS[i % len(TARGETS)][0],
+               "searcher": "sa", "trials": self.trial_count if i == 0 else trials, "done": self.trial_count if i == 0 else done, "tuner": name_of("tuner", i % 3), "tuner_name": f"tuner-{i % 3}", "user": rng.choice(PEOPLE), "age_ms": rng.randrange(10, 90000) * 1000,
+               "project": PROJECTS[i % len(PROJECTS)][0], "priority": rng.choice([0, 0, 0, 5]), "board_seconds": done * 1.7}
+        row["model_name"] = "resnet50.onnx" if i == 0 else row["model_name"]
+        if state == "running":
+            row.update(eta_ms=rng.randrange(60, 7200) * 1000, boards=rng.randrange(2, 40))
+        if state == "waiting":
+            row["text"] = self.why(i)
+        if state == "failed":
+            row["text"] = HOSTILE[0] if hostile else "no board of this target is left"
+        return row
+
+    def why(self, i):
+        return ["all 12 boards of this target are leased; the next is free in about 40 s", "project vision holds 3 times its share; 2 requests of others come first",
+                "no board offers cuda:sm_90a with label memory=141", "its project's quota of 40 boards is used up"][i // 8 % 4]
+
+    def board(self, i, running, hostile):
+        rng = self.rng
+        target, device = weighted(rng, [((t, d), w) for t, d, w in TARGETS])
+        state, kind = weighted(rng, STATES), device.split()[0].lower()
+        row = {"node": name_of("board", i), "key": f"{kind}-{i:04d}", "target": target, "state": state, "device": device, "slots": 1, "busy": int(state == "leased"), "trials": rng.randrange(200, 90000),
+               "silent_ms": rng.randrange(20, 900), "memory_bytes": rng.choice([4, 8, 16, 24]) << 30, "labels": [{"key": "room", "value": room}, {"key": "rack", "value": str(i % 8)}] if (room := ROOMS[i * 7 % len(ROOMS)]) else [],
+               "env": {"temperature_mc": int(rng.gauss(51, 7) * 1000), "frequency_khz": int(rng.choice([1.5, 1.8, 2.4]) * 1e6), "load_milli": rng.randrange(900, 2100), "governor": "performance"},
+               "noise": abs(rng.gauss(0.012, 0.006)), "drift": rng.gauss(1.0, 0.008), "faults": rng.choice([0, 0, 0, 0, 1, 3]), "fault_run": 0}
+        row["ok"] = int(row["trials"] * 0.96)
+        if hostile and i < len(HOSTILE):
+            row["key"], row["device"] = HOSTILE[i], HOSTILE[-1 - i]
+            row["labels"] = [{"key": "room", "value": HOSTILE[i % 2]}]
+        if state == "leased" and running:
+            job = running[i % len(running)]
+            row.update(job=job["job"], user=job["user"], project=job["project"], held_ms=rng.randrange(1, 600) * 1000, eta_ms=rng.randrange(1, 240) * 1000)
+        if state in ("drained", "quarantined"):
+            row["text"] = "by ana: its fan is being replaced" if state == "drained" else "12 faults in a row"
+        if state == "sick":
+            row["text"] = "its reference kernel takes 1.4 times its usual time"
+        return row
+
+    def board_shown(self, row):
+        history = [("came", "it was started", 9_000_000), ("sick", "its reference kernel takes 1.2 times its usual time", 5_000_000), ("well", "", 4_400_000), ("fault", HOSTILE[0], 2_000_000)]
+        return {**row, "history": [{"wall_ms": NOW_MS - ago, "what": what, "text": text} for what, text, ago in history],
+                "facts": [{"key": key, "value": value} for key, value in (("model", row["device"]), ("l1", "48"), ("l2", "1024"), ("kernel", "6.1.0-28-arm64"), ("libc", "glibc arm64"), ("pace", "482 ns within 5 %"))],
+                "figures": [{"name": name, "value": value, "unit": unit} for name, value, unit in (("clock", 1.8e9, "Hz"), ("multiply-adds", 2.0, "vectors/cycle"), ("first cache", 49152, "bytes"), ("read from memory", 3.1, "bytes/cycle"))]}
+
+    def drift(self, row):
+        rng, level, rows = random.Random(row["node"]), 1.0, []
+        for i in range(600):
+            level += rng.gauss(0, 0.002) + (1.0 - level) * 0.02
+            rows.append([NOW_MS - (600 - i) * 60_000, level + abs(rng.gauss(0, 0.003)), level + 0.01 + rng.gauss(0, 0.005), 0])
+        return {"columns": ["time_ms", "drift", "drift_memory", "throttled"], "rows": rows}
+
+    def log(self, since):
+        lines = [(f"kiln-rpc-server trial {i} took {i * 7 % 90 + 4} ms", "info") for i in range(1, 60)] + [(f"candidate said {HOSTILE[1]}", "warn"), ("the link was lost for 2 s", "error")]
+        rows = [{"number": n, "time": f"2026-11-29T08:{n % 60:02d}:10.503Z", "level": level, "text": f"{level} 2026-11-29T08:{n % 60:02d}:10.503Z {text}"} for n, (text, level) in enumerate(lines, 1)]
+        return {"lines": [row for row in rows if row["number"] > since], "newest": len(rows)}
+
+    def job_shown(self, row):
+        rng, tasks = random.Random(row["job"]), []
+        for i, (op, label, flops) in enumerate(OPS):
+            default = (flops / 4e10 + 2e-6) * 1e9
+            gain = 1.0 if op == "softmax" else rng.uniform(1.1, 3.4)
+            tasks.append({"key": task_key(i), "op": op, "label": label, "weight": rng.choice([1, 2, 3, 6]), "planned": row["trials"] // len(OPS), "done": row["done"] // len(OPS), "failed": row["done"] // len(OPS) // 17, "default_ns": default,
+                          "best_ns": default / gain, "flops": flops, "rest": 2 if op == "softmax" else 0, "gain_low": gain * 0.98 if row["state"] == "done" else 0})
+        if row["state"] == "waiting":
+            tasks = []
+        return {**row, "tasks": tasks, "faults": [{"key": task_key(4), "text": f"no board could run it: {HOSTILE[0]}"}] if row["state"] == "failed" else [], "module": name_of("module", 0, digits=64)}
+
+    def job_trials(self, row, since, limit):
+        """Trials as they fall: each task converges; indices of tasks."""
+        if row["job"] not in self.trials:
+            self.trials[row["job"]] = self.make_trials(row)
+        rows = self.trials[row["job"]][since:since + limit]
+        return {"next": since + len(rows), "columns": ["n", "task", "trial", "time_ms", "outcome", "median_ns", "searcher"], "rows": rows}
+
+    def make_trials(self, row):
+        shown, rng, rows = self.job_shown(row), random.Random(row["job"]), []
+        tasks, total = shown["tasks"], min(row["done"], self.trial_count)
+        counts = [0] * max(1, len(tasks))
+        for n in range(total if tasks else 0):
+            k = n % len(tasks)
+            counts[k] += 1
+            task, outcome = tasks[k], "ok" if counts[k] == 1 else weighted(rng, OUTCOMES)
+            progress = 1 - math.exp(-counts[k] / (total / len(tasks) / 5))
+            floor = task["best_ns"] + (task["default_ns"] - task["best_ns"]) * (1 - progress)
+            median = task["default_ns"] if counts[k] == 1 else floor * (1 + rng.expovariate(1.2)) if outcome == "ok" else 0
+            rows.append([n + 1, k, counts[k] - 1, NOW_MS - (total - n) * 900, outcome, round(median, 3), "default" if counts[k] == 1 else "sa"])
+        return rows
+
+    def queue(self):
+        waiting = [{"job": job["job"], "position": i + 1, "why": job["text"], "project": job["project"], "user": job["user"], "target": job["target"], "model_name": job["model_name"], "priority": job["priority"],
+                    "age_ms": job["age_ms"]} for i, job in enumerate(self.waiting)]
+        shares = [0.52, 0.22, 0.19, 0.07]
+        return {"waiting": waiting, "projects": [{"project": name, "share": share, "weight": weight, "boards": int(1100 * share), "queue": 3 * i, "board_seconds": 90000 * share} for i, ((name, weight), share) in enumerate(zip(PROJECTS, shares))]}
+
+    def record(self, i, target, seed=0):
+        op, label, flops = OPS[i % len(OPS)]
+        rng = random.Random(f"{i}/{target}/{seed}")
+        median = (flops / rng.uniform(6e10, 1.6e11) + 1e-6) * 1e9
+        return {"trial_id": name_of("trial", i, target, seed), "attempt": 1, "job_id": self.jobs[0]["job"], "task_key": task_key(i % len(OPS)), "target": target, "trial_index": rng.randrange(4000), "algorithm": "winograd_4x4_3x3" if "3x3" in label else "direct",
+                "layout_in": "d0,d1/16,d2,d3,d1%16", "layout_out": "d0,d1/16,d2,d3,d1%16", "searcher": "sa", "outcome": "ok", "blame": "none", "detail": "", "error": 0.08, "median_ns": median, "min_ns": median * 0.98, "flops": flops,
+                "gflops": flops / median, "op": op, "label": HOSTILE[0] if i == 3 else label, "model": "resnet50.onnx", "user": PEOPLE[i % 4], "project": "vision", "stored_wall_ns": (NOW_MS - i * 3_600_000) * 1_000_000, "final": 1, "gain_low": 1.4, "drift": 1.01}
+
+    def records(self, target=""):
+        targets = [t for t, _, _ in TARGETS if not target or t == target]
+        return [self.record(i, t) for t in targets for i in range(len(OPS))]
+
+    def stats(self):
+        return [{"task": row["task_key"], "op": row["op"], "label": row["label"], "target": row["target"], "records": 4000 + 13 * i, "ok": 3800 + 12 * i, "best_ms": row["median_ns"] / 1e6,
+                 "outcomes": {"ok": 3800 + 12 * i, "build_error": 120, "timeout": 80 + i}, "origins": {"measured": 4000 + 13 * i}} for i, row in enumerate(self.records())]
+
+    def compare(self, a, b):
+        first, second = ({row["task_key"]: row for row in self.records(target)} for target in (a or PI, b or PHONE))
+        return [{"task": key, "op": row["op"], "label": row["label"], "a": {"median_ns": row["median_ns"], "trial_id": row["trial_id"]}, "b": {"median_ns": second[key]["median_ns"], "trial_id": second[key]["trial_id"]}} for key, row in first.items() if key in second]
+
+    def task(self, key):
+        index = next((i for i in range(len(OPS)) if task_key(i) == key), None)
+        if index is None:
+            return None
+        op, label, flops = OPS[index]
+        default = (flops / 4e10 + 2e-6) * 1e9
+        return {"key": key, "op": op, "label": label, "flops": flops, "bytes": 1.1e6, "canonical": f"tensor x f32 [1, 64, 56, 56]\ntensor w f32 [64, 64, 3, 3]\n# {HOSTILE[1]}\ny = sum(x * w)",
+                "targets": [{"target": t, "records": 4000, "ok": 3800, "outcomes": {"ok": 3800, "timeout": 200}, "best_ns": default / 3, "default_ns": default, "peak_flops": 2.7e11, "bandwidth": 1.9e10} for t, _, _ in TARGETS[:3]]}
+
+    def task_trials(self, key, since, count=4000):
+        task, rng, rows = self.task(key), random.Random(key), []
+        default = task["targets"][0]["default_ns"]
+        for n in range(since, count):
+            outcome = "ok" if n == 0 else weighted(rng, OUTCOMES)
+            vector, misses = rng.random(), rng.expovariate(1.0)
+            median = default if n == 0 else default * (0.33 + 0.5 * math.exp(-n / 900) + 0.4 * (1 - vector) + 0.1 * misses) * (1 + rng.expovariate(4)) if outcome == "ok" else 0
+            features = [rng.uniform(1e5, 4e6), rng.uniform(1e5, 1e6), rng.uniform(1, 90), vector, rng.randrange(8, 40), misses, misses * rng.random(), rng.choice([1, 2, 4, 7, 14])]
+            rows.append([name_of(key, n), self.jobs[0]["job"], NOW_MS - (count - n) * 800, n, outcome, median, "default" if n == 0 else rng.choice(["sa", "sa", "transfer"]), "winograd_4x4_3x3" if n % 3 else "direct", 0, int(n > count - 12 and outcome == "ok"),
+                         task["flops"] / median / 270 if median else 0, *features])
+        return {"next": count, "features": FEATURES, "columns": ["trial_id", "job", "time_ms", "trial", "outcome", "median_ns", "searcher", "algorithm", "raced", "final", "share_of_peak", *FEATURES], "rows": rows}
+
+    def trial(self, trial_id):
+        return {**self.record(int(trial_id[:4], 16), PI), "trial_id": trial_id}
+
+    def program(self, trial_id, form):
+        return {"trace": TRACE, "loops": LOOPS, "assembly": ASM}[form].replace("TILE", str(1 + int(trial_id[:2], 16) % 5))
+
+    def cost_model(self):
+        items = []
+        for target, _, _ in TARGETS[:3]:
+            rng = random.Random(target)
+            rows = [[m := rng.random(), min(1, max(0, m + rng.gauss(0, 0.09)))] for _ in range(800)]
+            items.append({"target": target, "records": 41000, "tasks": 34, "rank_correlation": 0.91, "top_recall": 0.86, "points": {"columns": ["measured", "predicted"], "rows": rows},
+                          "importance": [{"feature": name, "gain": 100 / (i + 1) ** 1.3} for i, name in enumerate(FEATURES)]})
+        return items
+
+    def module(self):
+        lines = [{"event": "module", "file": "m.kiln", "bytes": 128552, "format": 1, "metadata": {"model": "resnet50.onnx", "target": PI, "codegen": "20-llvm19.1.7", "tasks": "10", "tuned": "9", "software": "kiln 0.1.0"}, "signature": "none", "signer": "",
+                  "threads": 4, "kernels": 16, "calls": 16, "steps": 16, "arena_bytes": 3_211_264, "constant_bytes": 25_600_000},
+                 {"event": "input", "name": "image", "dtype": "f32", "shape": [1, 3, 224, 224], "bytes": 602112}, {"event": "output", "name": "probability", "dtype": "f32", "shape": [1, 1000], "bytes": 4000}]
+        made, tensors, before = [], [], "image"
+        for i in range(16):
+            op, label, flops = OPS[(7, 4, 0, 0, 1, 2, 0, 1, 2, 6, 6, 1, 9, 3, 5, 8)[i]]
+            out = f"t{i}"
+            inputs = [before] if i not in (4, 7, 11) else [before, f"t{i - 3}"]
+            made.append({"event": "step", "name": HOSTILE[0] if i == 6 else f"layer{i}", "op": op, "algorithm": "winograd_4x4_3x3" if "3x3" in label else "direct", "task": task_key(OPS.index((op, label, flops))), "flops": flops,
+                         "median_ns": (flops / 9e10 + 2e-6) * 1e9, "inputs": inputs, "outputs": [out], "layout_in": "d0,d1/16,d2,d3,d1%16", "layout_out": "row"})
+            tensors.append({"event": "tensor", "name": out, "bytes": max(4000, 803_000 >> (i // 3)), "offset": 0, "first": i, "last": i + (3 if i in (1, 4, 8) else 1), "kind": "arena"})
+            before = out
+        return lines + made + tensors
+
+    def change(self, count):
+        """Some boards become another state: the rows of an event."""
+        self.seq += 1
+        rows = []
+        for _ in range(count):
+            board = self.rng.choice(self.boards)
+            board["state"] = "free" if board["state"] == "leased" else "leased"
+            board["busy"] = int(board["state"] == "leased")
+            board["trials"] += 3
+            rows.append(dict(board))
+        return {"seq": self.seq, "rows": rows, "gone": []}

@@ -1,0 +1,244 @@
+#!/usr/bin/env python3
+"""The dashboard in Chromium, against the made-up server: hostile names, screen readers, keyboards, narrow screens, live rows."""
+import contextlib
+import json
+import pathlib
+import sys
+import xml.etree.ElementTree
+
+from dashboard import ROOT, VIEWS, Dashboard, harness, names
+from fake_server import TOKEN, Server
+from made_up import HOSTILE, Lab
+
+AXE = sorted((ROOT / "build/axe").glob("lib/python*/site-packages/axe_playwright_python/axe.min.js"))
+NARROW, WIDE = 360, 3840
+
+
+@contextlib.contextmanager
+def lab(world, boards=60, trials=500, changes=0, missing=(), **more):
+    server = Server(Lab(boards, trials=trials, **more), changes=changes, missing=missing)
+    try:
+        with Dashboard(world, server.link, server.fake.lab) as browser:
+            browser.server = server
+            yield browser
+            assert not browser.errors(), browser.errors()
+    finally:
+        server.stop()
+
+
+def test_a_link_signs_in_and_the_token_leaves_the_address(world):
+    with lab(world) as browser:
+        assert browser.evaluate("location.hash") == "#/fleet"
+        assert browser.evaluate("document.querySelector('.person .name').textContent") == "ana"
+        assert TOKEN not in browser.evaluate("JSON.stringify([location.href, document.cookie, {...localStorage}, document.body.innerHTML])")
+
+
+def test_a_wrong_token_is_refused_and_a_right_one_let_in(world):
+    server = Server(Lab(5))
+    browser = Dashboard(world, server.url, server.fake.lab)
+    try:
+        browser.open(server.url)
+        browser.until("Boolean(document.querySelector('input[name=token]'))", "the form")
+        send = "(token => { const input = document.querySelector('input[name=token]'); input.value = token; input.form.requestSubmit(); })"
+        browser.evaluate(f"{send}('kiln-ana-wrong')")
+        browser.until("document.querySelector('.wrong').textContent.includes('wrong or has expired')", "the refusal")
+        browser.evaluate(f"{send}({json.dumps(TOKEN)})")
+        browser.until("document.querySelector('h1')?.textContent === 'Fleet'", "the fleet")
+        browser.evaluate("[...document.querySelectorAll('.person button')].at(-1).click()")
+        browser.until("Boolean(document.querySelector('input[name=token]'))", "the form again")
+    finally:
+        browser.__exit__()
+        server.stop()
+
+
+def test_hostile_names_stay_text(world):
+    with lab(world) as browser:
+        shown = ""
+        views = [*VIEWS, f"boards/{browser.lab.boards[0]['node']}", f"jobs/{browser.lab.jobs[5]['job']}", "fleet?q=%3Cimg%20src%3Dx%3E", "%3Cscript%3E", "boards/%3Cimg%20src=x%20onerror=hostile=1%3E"]
+        for view in views:
+            browser.go(view)
+            shown += browser.evaluate("document.body.textContent")
+            found = browser.evaluate("""[window.hostile ?? null, document.scripts.length, ...[...document.querySelectorAll('*')].filter(element =>
+                [...element.attributes].some(({name, value}) => name.startsWith('on') || /^\\s*javascript:/i.test(value) && name === 'href')
+                || element.matches('iframe, object, embed, style') || element.localName === 'img' && element.getAttribute('src') !== 'icon.svg').map(element => element.outerHTML.slice(0, 99))]""")
+            assert found == [None, 1], (view, found)
+        for name in (HOSTILE[0], HOSTILE[1]):
+            assert name in shown, f"{name} is nowhere shown as it is"
+        browser.events = [event for event in browser.events if "404" not in json.dumps(event)]  # of the board that there is not
+
+
+def test_screen_readers_find_no_serious_fault(world):
+    if not AXE:
+        raise harness.Skip("axe is missing: ./dev test browser installs it")
+    with lab(world) as browser:
+        faults, script = [], AXE[-1].read_text()
+        browser.evaluate(script + ";1")
+        for scheme in ("light", "dark"):
+            browser.scheme(scheme)
+            for view in VIEWS:
+                browser.go(view)
+                found = browser.evaluate("axe.run(document, {resultTypes: ['violations']}).then(({violations}) => violations.filter(one => ['serious', 'critical'].includes(one.impact)).map(one => [one.id, one.nodes.length, one.nodes[0].html.slice(0, 160), one.nodes[0].failureSummary.slice(0, 200)]))")
+                faults += [(scheme, view, *one) for one in found]
+        assert not faults, "\n".join(map(str, faults))
+
+
+def test_no_view_is_wider_than_a_narrow_screen_or_lost_on_a_wide_one(world):
+    with lab(world) as browser:
+        for width in (NARROW, WIDE):
+            browser.size(width)
+            for view in VIEWS:
+                browser.go(view)
+                wide = browser.evaluate("document.scrollingElement.scrollWidth")
+                assert wide <= width, f"{view} is {wide} px wide at {width}: " + str(browser.evaluate(f"[...document.querySelectorAll('main *')].filter(element => element.getBoundingClientRect().right > {width} && !element.closest('.table-box, pre, .scroll-x')).slice(0, 4).map(element => element.outerHTML.slice(0, 90))"))
+
+
+def test_the_keyboard_reaches_everything(world):
+    with lab(world, boards=300) as browser:
+        for view in ("fleet", "board", "jobs", "task", "submit", "records"):
+            browser.go(view)
+            browser.evaluate("document.activeElement.blur(); window.reached = new Set(); document.addEventListener('focusin', event => window.reached.add(event.target)); 1")
+            wanted = browser.evaluate("window.wanted = [...document.querySelectorAll('a[href], button, select, input, [tabindex=\"0\"]')].filter(element => element.tabIndex >= 0 && !element.disabled && element.checkVisibility() && !element.closest('tbody')), window.wanted.length")
+            for _ in range(wanted + 20):
+                browser.key("Tab", 9)
+            left = browser.evaluate("window.wanted.filter(element => element.isConnected && !window.reached.has(element)).map(element => element.outerHTML.slice(0, 100))")
+            assert wanted > 8 and not left, (view, left)
+            browser.evaluate("document.querySelector('tbody a, tbody button')?.focus()")
+            for _ in range(3):
+                browser.key("ArrowDown", 40)
+            assert view in ("board", "submit") or browser.evaluate("document.activeElement.closest('tr').getAttribute('aria-rowindex')") == "5", view
+
+
+def test_arrows_go_through_the_map_and_enter_opens_a_board(world):
+    with lab(world, boards=40, hostile=False) as browser:
+        browser.evaluate("document.querySelector('a.tile').focus()")
+        first = browser.evaluate("document.activeElement.href")
+        browser.key("ArrowRight", 39)
+        second = browser.evaluate("document.activeElement.href")
+        browser.key("ArrowDown", 40)
+        third = browser.evaluate("document.activeElement.href")
+        assert len({first, second, third}) == 3 and browser.evaluate("document.querySelectorAll('a.tile[tabindex=\"0\"]').length") == 1
+        browser.key("Enter", 13, text="\r")
+        browser.until("location.hash.startsWith('#/boards/')", "the board")
+
+
+def test_live_rows_change_in_place(world):
+    with lab(world, boards=30) as browser:
+        browser.go("fleet")
+        browser.evaluate("window.tiles = [...document.querySelectorAll('a.tile')]; window.before = window.tiles.map(tile => tile.dataset.tone).join(); 1")
+        browser.server.changes = 10
+        browser.until("[...document.querySelectorAll('a.tile')].map(tile => tile.dataset.tone).join() !== window.before", "a change")
+        assert browser.evaluate("[...document.querySelectorAll('a.tile')].every((tile, index) => tile === window.tiles[index])"), "tiles were made anew"
+        assert browser.evaluate("document.querySelector('.live').textContent") == "Live"
+
+
+def test_filters_are_in_the_address_and_a_link_restores_them(world):
+    with lab(world, boards=80) as browser:
+        browser.evaluate("(select => { select.value = 'free'; select.dispatchEvent(new Event('change')); })(document.querySelectorAll('.filters select')[0])")
+        browser.until("location.hash.includes('state=free')", "the address")
+        count = sum(board["state"] == "free" for board in browser.lab.boards)
+        assert browser.evaluate("document.querySelectorAll('a.tile').length") == count
+        browser.go("queue")
+        browser.go("fleet?state=free")
+        assert browser.evaluate("[document.querySelectorAll('a.tile').length, document.querySelectorAll('.filters select')[0].value]") == [count, "free"]
+
+
+def test_only_rows_in_sight_are_in_the_document(world):
+    with lab(world, boards=2000) as browser:
+        assert browser.evaluate("document.querySelector('table').getAttribute('aria-rowcount')") == "2001"
+        assert browser.evaluate("document.querySelectorAll('tbody tr').length") < 120
+        browser.evaluate("document.querySelector('.table-box').scrollTop = 36 * 1500")
+        browser.until("Number(document.querySelector('tbody tr:not(.spacer)').getAttribute('aria-rowindex')) > 1000", "later rows")
+        browser.evaluate("document.querySelector('th[data-column=temperature] button').click()")
+        assert browser.evaluate("document.querySelector('th[data-column=temperature]').getAttribute('aria-sort')") == "descending"
+
+
+def test_an_action_asks_for_a_reason_and_shows_what_became_of_it(world):
+    with lab(world, hostile=False) as browser:
+        node = next(board["node"] for board in browser.lab.boards if board["state"] == "free")
+        browser.go(f"boards/{node}")
+        browser.evaluate("[...document.querySelectorAll('.actions button')][0].click()")
+        browser.evaluate("(input => { input.value = 'a new fan'; })(document.querySelector('dialog input')); document.querySelector('dialog form').requestSubmit(); 1")
+        browser.until("!document.querySelector('dialog') && document.querySelector('.lead').textContent.includes('drained')", "the drained board")
+        assert browser.server.fake.asked[-1] == ("POST", f"boards/{node}/drain", {}, {"reason": "a new fan"})
+
+
+def test_a_refused_action_says_why(world):
+    with lab(world, hostile=False) as browser:
+        browser.go("board")
+        browser.server.fake.missing = (f"boards/{names(browser.lab)['board']}/drain",)
+        browser.evaluate("[...document.querySelectorAll('.actions button')][0].click(); document.querySelector('dialog form').requestSubmit(); 1")
+        browser.until("Boolean(document.querySelector('dialog .wrong').textContent.includes('there is no'))", "the reason")
+        browser.key("Escape", 27)
+        browser.until("!document.querySelector('dialog')", "the end of the question")
+        browser.events = [event for event in browser.events if "404" not in json.dumps(event)]
+
+
+def test_every_picture_and_table_can_be_saved(world):
+    with lab(world) as browser:
+        browser.evaluate("window.saved = []; URL.createObjectURL = blob => { window.saved.push(blob); return location.origin + '/icon.svg#saved'; }; document.addEventListener('click', event => { if (event.target.download) event.preventDefault(); }, true); 1")
+        pictures = tables = 0
+        for view in ("board", "queue", "job", "task", "model", "records", "records-compared", "cost-model", "fleet"):
+            browser.go(view)
+            browser.evaluate("window.saved.length = 0; document.querySelectorAll('.figure-buttons button, .table-bar button').forEach(button => button.click()); 1")
+            figures = browser.evaluate("document.querySelectorAll('.figure svg.chart').length")
+            files = browser.evaluate("Promise.all(window.saved.map(async blob => [blob.type, await blob.text()]))")
+            svgs = [text for kind, text in files if kind == "image/svg+xml"]
+            assert len(svgs) == figures, (view, len(svgs), figures)
+            for text in svgs:
+                tree = xml.etree.ElementTree.fromstring(text)
+                assert tree.tag == "{http://www.w3.org/2000/svg}svg" and len(list(tree.iter())) > 4
+                assert "var(" not in text and " class=" not in text and "<script" not in text, f"{view}: a saved picture needs the page"
+            csvs = [text for kind, text in files if kind == "text/csv"]
+            assert all(text.count("\r\n") >= 1 for text in csvs) and csvs, view
+            pictures, tables = pictures + len(svgs), tables + len(csvs)
+        print(f"# {pictures} pictures as SVG, {tables} tables as CSV")
+
+
+def test_views_say_what_the_server_does_not_have(world):
+    absent = ("cost-model",)
+    with lab(world, missing=absent) as browser:
+        board, trial = names(browser.lab)["board"], names(browser.lab)["trial"]
+        browser.server.fake.missing = (*absent, f"boards/{board}/drift", f"boards/{board}/log", f"trials/{trial}/assembly", "records/best", "records/compare")
+        for view, says in (("cost-model", "cost model"), ("board", "No records of this board"), ("task-compared", "cannot print this program"), ("job", "not in the database"), ("records-compared", "does not compare")):
+            browser.go(view)
+            browser.until(f"[...document.querySelectorAll('.missing')].some(one => one.textContent.includes({json.dumps(says)}))", says)
+            assert not browser.evaluate("document.querySelectorAll('.problem').length"), view
+        browser.events = [event for event in browser.events if "404" not in json.dumps(event)]
+
+
+def test_two_programs_stand_side_by_side(world):
+    with lab(world) as browser:
+        browser.go("task-compared")
+        assert browser.evaluate("[...document.querySelectorAll('.side-by-side th')].map(cell => cell.textContent)") == ["This trial", "The other"]
+        assert browser.evaluate("document.querySelectorAll('.side-by-side tr.different').length") > 0
+        browser.evaluate("[...document.querySelectorAll('.card .tabs a')].find(link => link.textContent === 'Trace in words').click()")
+        browser.until("document.querySelectorAll('ol.trace-words').length === 2", "both traces in words")
+
+
+def test_a_model_is_uploaded_in_pieces_and_followed(world):
+    model = pathlib.Path(world.path("m.onnx"))
+    model.write_bytes(bytes(range(256)) * 40000)  # three pieces
+    with lab(world) as browser:
+        browser.go("submit")
+        root = browser.send("DOM.getDocument")["root"]["nodeId"]
+        file = browser.send("DOM.querySelector", nodeId=root, selector="input[type=file]")["nodeId"]
+        browser.send("DOM.setFileInputFiles", files=[str(model)], nodeId=file)
+        browser.evaluate("document.querySelector('.form').requestSubmit()")
+        browser.until("location.hash === '#/compile/c1'", "the compilation")
+        assert browser.server.fake.uploads["upload-0"][0] == model.read_bytes()
+        question = next(body for method, path, _, body in browser.server.fake.asked if (method, path) == ("POST", "compile"))
+        assert question["targets"] == ["native"] and question["budget"] == {"trials": 1000} and question["name"] == "m.onnx", question
+
+
+def test_a_session_that_ends_asks_for_a_token_again(world):
+    with lab(world) as browser:
+        browser.send("Network.enable")
+        browser.send("Network.clearBrowserCookies")
+        browser.evaluate("location.hash = '#/jobs'")
+        browser.until("Boolean(document.querySelector('input[name=token]'))", "the form")
+        assert "session has ended" in browser.evaluate("document.querySelector('.wrong').textContent")
+        browser.events = [event for event in browser.events if "401" not in json.dumps(event)]
+
+
+if __name__ == "__main__":
+    sys.exit(harness.main(sys.modules[__name__]))

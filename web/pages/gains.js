@@ -1,0 +1,72 @@
+// What a job has gained: per task, and of one inference. Pure.
+
+/** Why a task gets no more trials (kiln_rest in proto/proto.h). */
+export const RESTS = ['', 'its share of the trials was measured before', 'there are no other schedules', 'at the machine’s peak', 'more trials would hardly be felt', 'no time was left for its final'];
+
+/** The time that is shipped: a task whose default nothing has beaten keeps it. */
+export function shipped(task) {
+  const base = task.default_ns || task.best_ns || 0;
+  return task.best_ns > 0 && task.best_ns < base ? task.best_ns : base;
+}
+
+/** Default over shipped time of one task; undefined where the default is not known. */
+export const gain = task => (task.default_ns > 0 && task.best_ns > 0 ? task.default_ns / shipped(task) : undefined);
+
+/**
+ * Time of one inference before and now, over the tasks that it calls (weight > 0). `known`: whether every one of them has a
+ * time; before that the sums say nothing of the whole.
+ */
+export function inference(tasks) {
+  const called = tasks.filter(task => task.weight > 0);
+  const sum = time => called.reduce((total, task) => total + task.weight * time(task), 0);
+  const known = called.length > 0 && called.every(task => task.best_ns > 0);
+  return {known, default_ns: sum(task => task.default_ns || task.best_ns || 0), best_ns: sum(shipped)};
+}
+
+/** Whether a gain was confirmed by measuring both in turns. */
+export const isConfirmed = task => task.gain_low > 0;
+
+/**
+ * Trials of a job, gathered by task: {columns, rows} of the API in parts. Keeps per task its best-so-far steps over time, counts of
+ * outcomes, and how many trials there were; so many trials stay small.
+ */
+export class Trials {
+  tasks = new Map();
+  outcomes = new Map();
+  total = 0;
+  first = Infinity;
+  last = -Infinity;
+
+  /** `nameOf(task)`: the key of a task that a row names by its number. */
+  add({columns, rows}, nameOf) {
+    const at = name => columns.indexOf(name);
+    const [task, time, outcome, median] = ['task', 'time_ms', 'outcome', 'median_ns'].map(at);
+    for (const row of rows) {
+      this.total++;
+      this.outcomes.set(row[outcome], (this.outcomes.get(row[outcome]) ?? 0) + 1);
+      const when = row[time];
+      if (when < this.first) this.first = when;
+      if (when > this.last) this.last = when;
+      this.#take(nameOf(row[task]), when, row[outcome] === 'ok' ? row[median] : 0);
+    }
+  }
+
+  #take(key, when, median) {
+    let one = this.tasks.get(key);
+    if (!one) this.tasks.set(key, one = {count: 0, best: Infinity, steps: []});
+    one.count++;
+    if (!(median > 0) || median >= one.best) return;
+    one.best = median;
+    one.steps.push([when, median, one.count]);
+  }
+
+  /** Speed of a task over its default as steps over seconds since the first trial; up to the end of all trials. */
+  speed(key, defaultNs) {
+    const steps = this.tasks.get(key)?.steps ?? [];
+    if (steps.length === 0) return [];
+    const base = defaultNs || steps[0][1];
+    const points = steps.map(([when, median]) => [(when - this.first) / 1000, base / median]);
+    points.push([(this.last - this.first) / 1000, points.at(-1)[1]]);
+    return points;
+  }
+}

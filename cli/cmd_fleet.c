@@ -5,6 +5,7 @@
 #include "cli/common/json.h"
 #include "cli/fleet_ask.h"
 #include "cli/fleet_doctor.h"
+#include "cli/fleet_upgrade.h"
 #include "cli/tracker_command.h"
 
 #define ETA_SHOWN_MS 500 /* what is due is not "in 0 s" */
@@ -133,6 +134,8 @@ static void print_board(void *context, const kiln_msg_answer *answer) {
     for (uint32_t i = 0; i < b->facts.count; i++)
         printf("  %-9.*s  %.*s\n", KILN_STR_ARG(b->facts.item[i].key),
                KILN_STR_ARG(b->facts.item[i].value));
+    if (b->software.size) printf("  runs %.*s\n", KILN_STR_ARG(b->software));
+    if (b->upgrade.size) printf("  upgrade %.*s\n", KILN_STR_ARG(b->upgrade));
     if (b->missing.size) printf("  contains candidates without %.*s\n", KILN_STR_ARG(b->missing));
     printf(
         "  %.*s\n  %llu results, %llu ok, %llu faults of its own, %u of them since the last good "
@@ -295,6 +298,8 @@ static kiln_status fleet_kick(kiln_command_call *c) {
     X("release", "ID", fleet_release, true, "put a drained or quarantined board back")          \
     X("forget", "ID", fleet_forget, true,                                                       \
       "remove a lost board and its history, which would stay for a week")                       \
+    X("upgrade", "[BOARD...]", kiln_fleet_upgrade, true,                                        \
+      "replace the program of boards by a signed release, in turns")                            \
     X("kick", "PEER", fleet_kick, true,                                                         \
       "close the connection of a board, a tuner or a person now; it may come back")
 
@@ -320,7 +325,8 @@ kiln_status kiln_cmd_fleet(kiln_arena *process, int argc, char **argv) {
              .has_default = true},
         .command = commands,
         .takes_why = true,
-        .takes_follow = true};
+        .takes_follow = true,
+        .takes_upgrade = true};
     kiln_command_call call;
     const kiln_tracker_command *command = NULL;
     kiln_status st = kiln_tracker_command_parse(&table, process, argc, argv, &call, &command);

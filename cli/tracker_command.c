@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "base/macros.h"
 #include "cli/common/client.h"
 #include "cli/display.h"
 
@@ -12,7 +13,30 @@ void kiln_print_record(kiln_record_type type, const void *row) {
     kiln_strbuf_deinit(&text);
 }
 
-enum { OPTIONS_ALWAYS = 5, OPTIONS_MAX = 9 };
+enum { OPTIONS_ALWAYS = 5, OPTIONS_MAX = 20 };
+
+/* Appends the options of `kiln fleet upgrade`. */
+static void add_upgrade(kiln_upgrade_options *o, kiln_opt *option, size_t *count) {
+    const kiln_opt rows[] = {
+        {"to", KILN_OPT_LIST, &o->to, "VERSION|ARCHIVE",
+         "upgrade: a signed archive, or a version, whose archives are here or in dist/; once for "
+         "each processor"},
+        {"canary", KILN_OPT_COUNT, &o->canary, "N",
+         "upgrade: so many boards first; the others only when these are done (default 0)"},
+        {"percent", KILN_OPT_COUNT, &o->percent, "N",
+         "upgrade: so many of the boards at the same time, at least one (default 10)"},
+        {"one-by-one", KILN_OPT_FLAG, &o->one_by_one, NULL, "upgrade: one board after the other"},
+        {"label", KILN_OPT_LIST, &o->label, "K=V",
+         "upgrade: only boards with this label; may be repeated"},
+        {"wait", KILN_OPT_COUNT, &o->wait_s, "SECONDS",
+         "upgrade: in which a new version must connect and pass its self-check (default 120)"},
+        {"detach", KILN_OPT_FLAG, &o->detach, NULL, "upgrade: do not wait for its end"},
+        {"status", KILN_OPT_FLAG, &o->status, NULL, "upgrade: show the last one"},
+        {"cancel", KILN_OPT_FLAG, &o->cancel, NULL,
+         "upgrade: end it; boards that have not restarted keep their version"},
+    };
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(rows); i++) option[(*count)++] = rows[i];
+}
 
 kiln_status kiln_tracker_command_parse(const kiln_tracker_commands *commands, kiln_arena *process,
                                        int argc, char **argv, kiln_command_call *out_call,
@@ -33,6 +57,7 @@ kiln_status kiln_tracker_command_parse(const kiln_tracker_commands *commands, ki
         option[count++] =
             (kiln_opt){"key", KILN_OPT_TEXT, &key, "K", "ping: only boards of this name"};
     }
+    if (commands->takes_upgrade) add_upgrade(&c.upgrade, option, &count);
     if (commands->takes_db)
         option[count++] = (kiln_opt){"db", KILN_OPT_TEXT, &c.db, "PATH",
                                      "records database (default $KILN_HOME/kiln.db)"};
@@ -50,6 +75,8 @@ kiln_status kiln_tracker_command_parse(const kiln_tracker_commands *commands, ki
     c.tracker.id = wants_id ? args.positional[0] : NULL;
     c.named = args.count ? args.positional[0] : key;
     c.second = args.count > 1 ? args.positional[1] : NULL;
+    c.positional = args.positional;
+    c.count = args.count;
     c.given = args.given;
     *out_call = c;
     *out_command = &commands->command[index];

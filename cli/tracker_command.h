@@ -5,10 +5,20 @@
 #include "cli/action.h"
 #include "cli/common/tracker_call.h"
 
+/* Options of `kiln fleet upgrade`. */
+typedef struct kiln_upgrade_options {
+    kiln_opt_list to, label;
+    uint64_t canary, percent, wait_s;
+    bool one_by_one, status, cancel, detach;
+} kiln_upgrade_options;
+
 typedef struct kiln_command_call {
     kiln_tracker_call tracker; /* `id`: NULL where the action wants none */
     const char *named;         /* what was given all the same, or by --key; NULL: nothing */
     const char *second;        /* the argument after that */
+    const char **positional;   /* [count] arguments of the action */
+    size_t count;
+    kiln_upgrade_options upgrade;
     const char *why, *db;
     bool json, follow;
     kiln_opt_given_list given;
@@ -24,7 +34,7 @@ typedef struct kiln_tracker_command {
 typedef struct kiln_tracker_commands {
     kiln_actions actions;
     const kiln_tracker_command *command; /* one for each action */
-    bool takes_why, takes_db, takes_follow;
+    bool takes_why, takes_db, takes_follow, takes_upgrade;
 } kiln_tracker_commands;
 
 /* Parses the command line. `*out_command` is NULL where help was printed. */

@@ -6,8 +6,6 @@
 #include "base/log.h"
 #include "base/trace.h"
 
-#define SOFTWARE "kiln-rpc-server 0.1.0"
-
 struct kiln_board_connection {
     kiln_board_connection_options options;
     kiln_conn *conn;
@@ -23,6 +21,8 @@ kiln_board_connection *kiln_board_connection_create(const kiln_board_connection_
 }
 
 void kiln_board_connection_destroy(kiln_board_connection *connection) { kiln_free(connection); }
+
+const char *kiln_board_software(void) { return "kiln-rpc-server " KILN_VERSION; }
 
 /* ---- The connection ---- */
 
@@ -95,7 +95,7 @@ void kiln_board_connection_dial(kiln_board_connection *connection) {
         .node = own->node,
         .boot = own->boot,
         .name = own->name,
-        .software = SOFTWARE,
+        .software = kiln_board_software(),
         .credentials = &credentials,
         .socket_fd = socket_fd,
         .take_key = take_key,

@@ -32,6 +32,9 @@ typedef struct kiln_board_connection_options {
     void *context;
 } kiln_board_connection_options;
 
+/* What this program calls itself to trackers: "kiln-rpc-server VERSION". */
+const char *kiln_board_software(void);
+
 /* Asks the helper for what dialling one of its addresses needs: credentials for TCP, a connected
  * socket for a Unix path (0: none). */
 KILN_MUST_USE kiln_status kiln_board_connection_prepare(kiln_helper *helper,

@@ -23,6 +23,7 @@
 #define PREFIX "kiln-"
 #define CHILD "child-"
 #define SERVER "server"
+#define LAUNCHER "launcher"
 #define TEXT_BYTES 4096u
 #define CLAIMS 8
 
@@ -106,7 +107,15 @@ bool kiln_cgroup_find(const char *root, char out_folder[KILN_CGROUP_PATH_BYTES])
         found = size > 0 && (uint32_t)size < KILN_CGROUP_PATH_BYTES;
     }
     if (mounts) fclose(mounts);
+    char *last = found ? strrchr(out_folder, '/') : NULL;
+    if (last && strcmp(last, "/" LAUNCHER) == 0) *last = '\0';
     return found;
+}
+
+void kiln_cgroup_enter_launcher(void) {
+    char parent[KILN_CGROUP_PATH_BYTES], own[KILN_CGROUP_PATH_BYTES];
+    if (!kiln_cgroup_find("", parent) || !join_path(own, parent, LAUNCHER)) return;
+    if (mkdir(own, 0755) == 0 || errno == EEXIST) kiln_cgroup_enter(own);
 }
 
 /* ---- Groups of children ---- */

@@ -29,6 +29,10 @@ typedef struct kiln_cgroup {
 /* Finds the folder of this process' group. `root`: the folder of /proc; empty for this machine.
  * False without groups of version 2. */
 bool kiln_cgroup_find(const char *root, char out_folder[KILN_CGROUP_PATH_BYTES]);
+/* Moves this process, a launcher, into a group of its own below its present one, which its children
+ * share. kiln_cgroup_find gives the one above, so that servers make their groups there and no
+ * process is left in it. Does nothing where the system refuses. */
+void kiln_cgroup_enter_launcher(void);
 /* Makes the server's group in `parent`, removes groups of servers that have ended, and tries which
  * bounds hold. A group with processes cannot pass bounds on to its children; if `parent` contains
  * this process it moves into a group of its own, with process `also` (0: none). `memory_max`: bytes

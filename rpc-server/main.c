@@ -2,6 +2,7 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -14,6 +15,8 @@
 #include "deploy/runtime/calibrate_kept.h"
 #include "rpc-server/board_builder.h"
 #include "rpc-server/doctor.h"
+#include "rpc-server/launched.h"
+#include "rpc-server/launcher.h"
 #include "rpc-server/privilege.h"
 #include "rpc-server/shell.h"
 
@@ -23,10 +26,12 @@
 typedef struct options {
     const char *tracker, *batch, *key, *labels, *state, *executor, *power_cycle, *key_file,
         *cluster;
-    const char *require, *calibrate;
+    const char *require, *calibrate, *release_keys;
     uint64_t slots, builders;
     kiln_opt_list also, device;
     bool insecure, doctor;
+    char **argv;   /* NULL-terminated, without the program */
+    bool launched; /* by a launcher, whose socket is standard input */
     bool measures,
         again; /* from --calibrate and the environment: measure this machine's core, or again */
 } options;
@@ -107,6 +112,40 @@ static kiln_status fill(const options *o, kiln_arena *process, kiln_server_shell
     return out->board.executor
                ? read_devices(o, process, out)
                : KILN_ERROR(INVALID_ARGUMENT, "there is no executor \"%s\"", o->executor);
+}
+
+/* Reads the keys while this process has its rights; the launcher reads them again. */
+static kiln_status meet_launcher(const options *o, kiln_arena *process,
+                                 kiln_server_shell_options *out) {
+    kiln_release_keys *keys = KILN_ARENA_NEW(process, kiln_release_keys);
+    out->launcher = -1;
+    if (!o->launched) return NULL;
+    if (!o->release_keys)
+        return KILN_ERROR(INVALID_ARGUMENT, KILN_LAUNCHED " is for the launcher of --release-keys");
+    kiln_status st = kiln_launcher_read_keys(o->release_keys, keys);
+    if (!st) st = kiln_launched_begin(STDIN_FILENO, process, &out->launch);
+    if (st) return st;
+    out->release_keys = keys;
+    out->launcher = STDIN_FILENO;
+    /* A new version runs from another file until it has confirmed. */
+    out->program = "/proc/self/exe";
+    return NULL;
+}
+
+/* Runs the server under a launcher, and exits as it does. */
+static kiln_status launch(const options *o, kiln_arena *process) {
+    kiln_release_keys keys;
+    char *program = NULL;
+    if (kiln_proc_emulator(process))
+        return KILN_ERROR(UNIMPLEMENTED, "--release-keys: not under an emulator");
+    if (!kiln_sign_supported())
+        return KILN_ERROR(UNIMPLEMENTED,
+                          "--release-keys: this kiln-rpc-server was built without OpenSSL");
+    kiln_status st = kiln_launcher_read_keys(o->release_keys, &keys);
+    if (!st) st = kiln_proc_self(process, &program);
+    if (st) return st;
+    const kiln_launcher_options launcher = {program, o->argv, o->release_keys};
+    exit(kiln_launcher_run(&launcher, process)); /* the server has said why */
 }
 
 static kiln_status run_doctor(const kiln_server_shell_options *shell_options, kiln_arena *process) {
@@ -216,7 +255,10 @@ static kiln_status run(const void *given, kiln_arena *process) {
     const options *o = &read;
     kiln_server_shell_options shell_options = {0};
     kiln_status st = read_calibrate(&read);
+    if (!st && o->release_keys && !o->launched && !o->doctor && !o->batch)
+        return launch(o, process);
     if (!st) st = fill(o, process, &shell_options);
+    if (!st) st = meet_launcher(o, process, &shell_options);
     if (!st && o->batch) st = kiln_batch_open(o->batch, &shell_options.batch);
     if (!st) st = open_helper(o, process, &shell_options);
     if (!st) st = serve(o, &shell_options, process);
@@ -231,6 +273,13 @@ int main(int argc, char **argv) {
     if (kiln_helper_is_asked(argc, argv)) kiln_helper_main(argc, argv);
     if (kiln_board_builder_is_asked(argc, argv)) return kiln_board_builder_main(argc, argv);
     options o = {.builders = ALL};
+    if (argc > 1 && strcmp(argv[1], KILN_LAUNCHED) == 0) {
+        o.launched = true;
+        argv[1] = argv[0];
+        argv++;
+        argc--;
+    }
+    o.argv = argv + 1;
     const kiln_opt option[] = {
         {"tracker", KILN_OPT_TEXT, &o.tracker, "ADDR",
          "address of the tracker, HOST:PORT or unix:PATH; ADDR,ADDR,... with standby trackers"},
@@ -264,6 +313,9 @@ int main(int argc, char **argv) {
          "board and the tracker stored), or never"},
         {"key-file", KILN_OPT_TEXT, &o.key_file, "F",
          "key for the tracker (default $KILN_HOME/key; on this machine none is needed)"},
+        {"release-keys", KILN_OPT_TEXT, &o.release_keys, "F",
+         "take releases signed with a key in this file (kiln fleet upgrade): a launcher then runs "
+         "the server and replaces its program"},
         {"insecure", KILN_OPT_FLAG, &o.insecure, NULL, "connect in plain text, without a key"},
         {"doctor", KILN_OPT_FLAG, &o.doctor, NULL,
          "print what keeps this machine from being a good board, and exit"},

@@ -20,6 +20,7 @@
 #include "proto/event_queue.h"
 #include "rpc-server/board_builder.h"
 #include "rpc-server/board_connection.h"
+#include "rpc-server/launched.h"
 #include "rpc-server/log_tail.h"
 #include "rpc-server/power.h"
 #include "rpc-server/server.h"
@@ -51,6 +52,8 @@ struct kiln_server_shell {
     int helper_pidfd;
     kiln_watch *helper_watch;
     bool helper_ended;
+    kiln_launched *launched; /* NULL: there is no launcher */
+    bool launcher_ended;
     kiln_log_tail *tail; /* of the log */
 };
 
@@ -227,6 +230,17 @@ static void carry_out_there(kiln_server_shell *shell, const kiln_server_action *
     }
 }
 
+static void restart(kiln_server_shell *shell, const kiln_server_action *action) {
+    kiln_status st = kiln_launched_restart(shell->launched, action);
+    if (st)
+        post(shell,
+             &(kiln_server_event){.kind = KILN_SERVER_LAUNCHER, .failure = kiln_status_text(st)});
+    else
+        kiln_loop_stop(shell->loop);
+    if (!st) kiln_log(KILN_LOG_INFO, "ends, so that the launcher starts another version");
+    kiln_status_free(st); /* the step reports it */
+}
+
 static void carry_out(kiln_server_shell *shell, const kiln_server_action *action) {
     switch (action->kind) {
     case KILN_SERVER_DIAL:
@@ -239,9 +253,9 @@ static void carry_out(kiln_server_shell *shell, const kiln_server_action *action
     case KILN_SERVER_KILL: kiln_trial_runner_kill(shell->runner, action); break;
     case KILN_SERVER_CHECK: kiln_trial_runner_check(shell->runner, action); break;
     case KILN_SERVER_POWER_CYCLE: kiln_power_cycle(shell->power, action->text); break;
-    case KILN_SERVER_RESTART:
-    case KILN_SERVER_CONFIRM:
-    case KILN_SERVER_GIVE_UP: break; /* only with keys of releases, which no option names yet */
+    case KILN_SERVER_RESTART: restart(shell, action); break;
+    case KILN_SERVER_CONFIRM: kiln_launched_confirm(shell->launched); break;
+    case KILN_SERVER_GIVE_UP: kiln_launched_give_up(shell->launched, action->text); break;
     }
 }
 
@@ -274,6 +288,16 @@ static void on_helper_ended(void *context, unsigned ready_for) {
     kiln_server_shell *shell = context;
     shell->helper_ended = true;
     kiln_watch_set(shell->helper_watch, 0);
+    kiln_loop_stop(shell->loop);
+}
+
+static void on_confirmed(void *context) {
+    post(context, &(kiln_server_event){.kind = KILN_SERVER_LAUNCHER});
+}
+
+static void on_launcher_ended(void *context) {
+    kiln_server_shell *shell = context;
+    shell->launcher_ended = true;
     kiln_loop_stop(shell->loop);
 }
 
@@ -392,6 +416,16 @@ static void open_connection(kiln_server_shell *shell) {
     shell->connection = kiln_board_connection_create(&options);
 }
 
+static void open_launched(kiln_server_shell *shell) {
+    const kiln_launched_options options = {.loop = shell->loop,
+                                           .socket = shell->options.launcher,
+                                           .store = shell->store,
+                                           .confirmed = on_confirmed,
+                                           .gone = on_launcher_ended,
+                                           .context = shell};
+    if (shell->options.launcher >= 0) shell->launched = kiln_launched_create(&options);
+}
+
 static void add_fact(kiln_arena *arena, const char *name, const kiln_part_norm *norm,
                      kiln_msg_board_up *board) {
     kiln_strbuf text = {0};
@@ -501,11 +535,15 @@ kiln_status kiln_server_shell_create(const kiln_server_shell_options *options,
     shell->power = kiln_power_create(shell->loop, shell->options.helper, KILN_POWER_LIMIT_NS);
     shell->helper_watch = kiln_watch_create(shell->loop, shell->helper_pidfd, KILN_WATCH_READ,
                                             on_helper_ended, shell);
+    open_launched(shell);
     shell->server = kiln_server_create(
         &(kiln_server_options){.board = &shell->board,
                                .disturbs = shell->slots.disturbs,
                                .seed = seed,
-                               .check_ns = kiln_trial_runner_check_ns(shell->runner)},
+                               .check_ns = kiln_trial_runner_check_ns(shell->runner),
+                               .release_keys = shell->options.release_keys,
+                               .version = strchr(kiln_board_software(), ' ') + 1,
+                               .launch = shell->options.launch},
         kiln_loop_now_ns(shell->loop));
     on_tick(shell);
     kiln_timer_start(shell->reading, KILN_SERVER_READING_NS);
@@ -518,6 +556,8 @@ kiln_status kiln_server_shell_run(kiln_server_shell *shell) {
     if (shell->helper_ended)
         return KILN_ERROR(UNAVAILABLE, "the helper has ended, and nothing can be measured: was it "
                                        "killed for memory? Start the server again");
+    if (shell->launcher_ended)
+        return KILN_ERROR(UNAVAILABLE, "the launcher of this server has ended");
     return shell->options.batch ? kiln_batch_end(shell->options.batch) : NULL;
 }
 
@@ -529,6 +569,7 @@ void kiln_server_shell_destroy(kiln_server_shell *shell) {
     kiln_board_builder_destroy(shell->builder);
     kiln_power_destroy(shell->power);
     kiln_watch_destroy(shell->helper_watch);
+    kiln_launched_destroy(shell->launched);
     if (shell->helper_pidfd >= 0) close(shell->helper_pidfd);
     kiln_event_queue_destroy(shell->events);
     shell->events = NULL;

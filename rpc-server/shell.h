@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/sign/release.h"
 #include "proto/net.h"
 #include "rpc-server/batch.h"
 #include "rpc-server/board.h"
@@ -19,10 +20,13 @@ typedef struct kiln_server_shell kiln_server_shell;
 
 typedef struct kiln_server_shell_options {
     kiln_addresses tracker;
-    kiln_batch *batch;   /* replaces the tracker; NULL: there is a tracker. Outlives the shell */
-    kiln_helper *helper; /* knows the tracker's addresses, too; outlives the shell */
-    bool is_split;       /* the helper has rights that this process has given up */
-    uint32_t required;   /* a bit per kiln_fence without which the server does not start */
+    kiln_batch *batch; /* replaces the tracker; NULL: there is a tracker. Outlives the shell */
+    int launcher;      /* socket to the launcher; -1: there is none */
+    kiln_server_launch launch;             /* what it said */
+    const kiln_release_keys *release_keys; /* whose releases this board takes; NULL: none */
+    kiln_helper *helper;      /* knows the tracker's addresses, too; outlives the shell */
+    bool is_split;            /* the helper has rights that this process has given up */
+    uint32_t required;        /* a bit per kiln_fence without which the server does not start */
     const char *state_folder; /* path for this process */
     const char *state_name;   /* path for messages */
     const char *program;      /* path of the builders' program */

@@ -326,6 +326,43 @@ static void what_was_ordered_outlives_the_tracker(void **state) {
     assert_int_equal(open_in(f, BOB, "b", NULL, false), KILN_OK);
 }
 
+/* Above its bound, as another version may allow it. */
+static void a_stored_setting_out_of_bounds_is_ignored(void **state) {
+    fleet *f = *state;
+    connect_people(f);
+    assert_int_equal(make(f, ADMIN, "p"), KILN_OK);
+    assert_int_equal(set(f, ADMIN, "p", KILN_SETTING_BOARDS, 3), KILN_OK);
+    uint32_t changed = 0;
+    for (uint32_t i = 0; i < f->rows.count; i++) {
+        if (f->rows.data[i].kind != KILN_TRACKER_ROW_QUOTA) continue;
+        kiln_msg_setting item = {kiln_str_from(kiln_setting_name(KILN_SETTING_BOARDS)),
+                                 kiln_setting_max(KILN_SETTING_BOARDS) + 1};
+        kiln_strbuf body = {0};
+        expect_ok(kiln_record_encode(KILN_RECORD_kept_quota,
+                                     &(kiln_msg_kept_quota){.settings = {&item, 1}}, &body));
+        f->rows.data[i].body = kiln_strbuf_end(&body, &f->arena);
+        changed++;
+    }
+    assert_int_equal(changed, 1);
+    fleet_restart(f);
+    connect_people(f);
+    assert_int_equal(show(f, OWNER, "p")->settings.count, 0);
+}
+
+static void a_full_project_takes_no_more_members(void **state) {
+    fleet *f = *state;
+    connect_people(f);
+    assert_int_equal(make(f, ADMIN, "p"), KILN_OK);
+    for (uint32_t i = 0; i < KILN_MESSAGES_MEMBERS; i++)
+        assert_int_equal(
+            add(f, ADMIN, "p", kiln_arena_printf(&f->arena, "m%u", i), KILN_MEMBER_VIEWER, false),
+            KILN_OK);
+    assert_int_equal(add(f, ADMIN, "p", "ann", KILN_MEMBER_VIEWER, false), KILN_RESOURCE_EXHAUSTED);
+    assert_int_equal(add(f, ADMIN, "p", "m0", KILN_MEMBER_ADMIN, false), KILN_OK);
+    assert_int_equal(drop(f, ADMIN, "p", "m1"), KILN_OK);
+    assert_int_equal(add(f, ADMIN, "p", "ann", KILN_MEMBER_VIEWER, false), KILN_OK);
+}
+
 static void projects_are_listed_by_pages(void **state) {
     fleet *f = *state;
     connect_people(f);
@@ -408,6 +445,8 @@ int main(void) {
         test_with_fleet(a_client_that_lost_its_grant_sends_nothing_more_to_the_board_it_has),
         test_with_fleet(an_admin_of_a_project_keeps_what_was_granted_and_its_bounds),
         test_with_fleet(what_was_ordered_outlives_the_tracker),
+        test_with_fleet(a_stored_setting_out_of_bounds_is_ignored),
+        test_with_fleet(a_full_project_takes_no_more_members),
         test_with_fleet(projects_are_listed_by_pages),
         test_with_fleet(an_order_is_answered_when_it_is_on_disk),
         test_with_fleet(who_is_removed_hears_no_more),

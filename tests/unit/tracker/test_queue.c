@@ -231,14 +231,17 @@ static void weight_is_what_a_project_gets_more(void **state) {
     expect_share(users, 6, "a", 0.75);
 }
 
+/* The newcomer always has a request that waits, so that it could have each slot that gets free. */
 static void a_newcomer_is_not_paid_for_the_time_before(void **state) {
     fleet *f = *state;
-    user users[] = {{"a1", "a", .hold_ns = FLEET_S}, {"b1", "b", .hold_ns = FLEET_S}};
-    start_users(f, users, 2);
+    user users[] = {{"a1", "a", .hold_ns = FLEET_S},
+                    {"b1", "b", .hold_ns = FLEET_S},
+                    {"b1", "b", .hold_ns = FLEET_S}};
+    start_users(f, users, 3);
     compete(f, users, 1, 60 * FLEET_S);
     users[0].had_ns = 0;
-    compete(f, users, 2, 60 * FLEET_S);
-    expect_share(users, 2, "a", 0.5);
+    compete(f, users, 3, 60 * FLEET_S);
+    expect_share(users, 3, "a", 0.5);
 }
 
 /* The fleet comes back to a tracker that was killed; what is held is renewed, and what waited is
@@ -255,6 +258,21 @@ static void restart(fleet *f, user *users, size_t count) {
                               .lease_renew = {.lease = users[i].lease}};
         if (users[i].lease) fleet_say(f, TUNER, &renew);
     }
+}
+
+/* Project a has had all the time before the restart, and asks after the newcomer. */
+static void a_newcomer_after_a_restart_is_not_paid_either(void **state) {
+    fleet *f = *state;
+    user users[] = {{"b1", "b", .hold_ns = FLEET_S},
+                    {"b1", "b", .hold_ns = FLEET_S},
+                    {"a1", "a", .hold_ns = FLEET_S}};
+    start_users(f, users, 3);
+    compete(f, &users[2], 1, 60 * FLEET_S);
+    if (users[2].lease) release(f, users[2].lease);
+    users[2].lease = users[2].had_ns = 0;
+    restart(f, users, 3);
+    compete(f, users, 3, 60 * FLEET_S);
+    expect_share(users, 3, "a", 0.5);
 }
 
 /* Who holds boards for long would gain most if each tracker began at zero: it is asked first. */
@@ -508,6 +526,7 @@ int main(void) {
         test_with_fleet(shares_count_time_and_not_leases),
         test_with_fleet(weight_is_what_a_project_gets_more),
         test_with_fleet(a_newcomer_is_not_paid_for_the_time_before),
+        test_with_fleet(a_newcomer_after_a_restart_is_not_paid_either),
         test_with_fleet(shares_outlive_a_tracker_that_is_killed_again_and_again),
         test_with_fleet(a_share_is_written_seldom_and_removed_at_the_end),
         test_with_fleet(priority_goes_first_and_waiting_makes_up_for_it),

@@ -98,6 +98,7 @@ static void jobs_share_the_builders(void **state) {
     shop_skip(s);
     built(s, build, KILN_OUTCOME_OK);
     assert_int_equal(shop_count(s, KILN_TUNER_BUILD), 1);
+    assert_int_equal(shop_count(s, KILN_TUNER_REFERENCE), 0); /* a builder makes it, too */
 }
 
 static void a_candidate_that_does_not_compile_is_recorded_without_a_board(void **state) {

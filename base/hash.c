@@ -146,6 +146,10 @@ bool kiln_digest_equal(const kiln_digest *a, const kiln_digest *b) {
     return memcmp(a->byte, b->byte, sizeof a->byte) == 0;
 }
 
+bool kiln_digest_is_none(const kiln_digest *digest) {
+    return kiln_digest_equal(digest, &(kiln_digest){{0}});
+}
+
 bool kiln_digest_equal_secret(const kiln_digest *a, const kiln_digest *b) {
     volatile uint8_t difference = 0;
     for (size_t i = 0; i < sizeof a->byte; i++) difference |= a->byte[i] ^ b->byte[i];

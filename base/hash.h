@@ -44,6 +44,8 @@ void kiln_hasher_end(kiln_hasher *hasher, kiln_digest *out_digest);
 void kiln_digest_print(const kiln_digest *digest, char out_text[KILN_DIGEST_TEXT]);
 bool kiln_digest_parse(kiln_str text, kiln_digest *out_digest);
 bool kiln_digest_equal(const kiln_digest *a, const kiln_digest *b);
+/* Whether it is all zero, as where a message names no blob. */
+bool kiln_digest_is_none(const kiln_digest *digest);
 /* The same in constant time, for proofs. */
 bool kiln_digest_equal_secret(const kiln_digest *a, const kiln_digest *b);
 

@@ -167,7 +167,7 @@ KILN_MUST_USE kiln_status kiln_origin_check(kiln_str text);
 
 typedef struct kiln_conn_handler {
     /* The handshake is done. `hello` on the listening side, `welcome` on the dialling one, the
-     * other is NULL; valid until it returns. Call kiln_conn_set_user here. Required. */
+     * other is NULL; valid until it returns. Required. */
     void (*opened)(void *context, kiln_conn *conn, const kiln_msg_hello *hello,
                    const kiln_msg_welcome *welcome);
     /* A message. Its views are valid until it returns. Not called for messages that the peer's role
@@ -279,9 +279,6 @@ typedef struct kiln_dial_options {
 /* Starts to connect; `opened` or `closed` is called later, never from inside. Never NULL. */
 kiln_conn *kiln_net_dial(kiln_loop *loop, const kiln_dial_options *options);
 
-/* The owner's pointer; NULL at first. Not followed and not freed. */
-void kiln_conn_set_user(kiln_conn *conn, void *user);
-void *kiln_conn_user(const kiln_conn *conn);
 /* Lives as long as the connection. */
 const kiln_peer *kiln_conn_peer(const kiln_conn *conn);
 /* Version that both sides speak; 0 before `opened`. */

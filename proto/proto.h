@@ -247,7 +247,6 @@ const char *kiln_upgrade_report_name(kiln_upgrade_report report); /* "failed" */
 const char *kiln_member_name(kiln_member role);                   /* "operator" */
 bool kiln_member_find(kiln_str name, kiln_member *out_role);
 const char *kiln_setting_name(kiln_setting setting); /* "board-seconds" */
-const char *kiln_setting_text(kiln_setting setting); /* for people */
 uint64_t kiln_setting_max(kiln_setting setting);
 bool kiln_setting_find(kiln_str name, kiln_setting *out_setting);
 const char *kiln_rest_name(kiln_rest rest); /* for people; NONE: "" */

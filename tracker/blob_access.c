@@ -56,7 +56,7 @@ static bool was_sent(const kiln_tracker_peer *peer, const kiln_digest *digest) {
 
 static bool may_have(kiln_tracker *t, const kiln_tracker_peer *peer, const kiln_digest *digest) {
     if (is_free(peer) || kiln_tracker_put_find(t, peer, digest)) return true;
-    if (kiln_tracker_is_no_blob(digest)) return false;
+    if (kiln_digest_is_none(digest)) return false;
     if (peer->board && kiln_tracker_boards_is_release(t, digest)) return true;
     return (peer->board && is_of_its_trials(t, peer->board, digest)) || was_sent(peer, digest) ||
            is_of_its_jobs(t, peer, digest);
@@ -168,7 +168,7 @@ kiln_status kiln_tracker_quota_of_blobs(kiln_tracker *t, const kiln_tracker_peer
     uint64_t bytes = 0;
     for (size_t i = 0; i < KILN_ARRAY_COUNT(blob); i++) {
         /* For a job that its client runs itself the blobs are checked with each trial. */
-        if (!spec->by_client && !kiln_tracker_is_no_blob(blob[i]) && !may_have(t, client, blob[i]))
+        if (!spec->by_client && !kiln_digest_is_none(blob[i]) && !may_have(t, client, blob[i]))
             return KILN_ERROR(NOT_FOUND,
                               "the job's %s is not here from %s: hand it in before the job",
                               what[i], client->person);
@@ -193,9 +193,9 @@ bool kiln_tracker_trial_blobs(kiln_tracker *t, const kiln_tracker_peer *sender,
         digest[count++] = trial->rivals.item[i].digest;
     const bool is_asked = kiln_tracker_is_person(sender);
     for (uint32_t i = 0; i < count; i++)
-        if (is_asked && !kiln_tracker_is_no_blob(&digest[i]) && !may_have(t, sender, &digest[i]))
+        if (is_asked && !kiln_digest_is_none(&digest[i]) && !may_have(t, sender, &digest[i]))
             return false;
     for (uint32_t i = 0; i < count; i++)
-        if (!kiln_tracker_is_no_blob(&digest[i])) kiln_tracker_lease_add_blob(lease, &digest[i]);
+        if (!kiln_digest_is_none(&digest[i])) kiln_tracker_lease_add_blob(lease, &digest[i]);
     return true;
 }

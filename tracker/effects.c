@@ -70,10 +70,6 @@ void *kiln_tracker_find(const kiln_map *map, kiln_str key) {
     return kiln_map_find(map, key, &value) ? (void *)(uintptr_t)value : NULL;
 }
 
-bool kiln_tracker_is_no_blob(const kiln_digest *digest) {
-    return kiln_digest_equal(digest, &(kiln_digest){{0}});
-}
-
 kiln_str kiln_tracker_number_key(const uint64_t *number) {
     return (kiln_str){(const char *)number, sizeof *number};
 }

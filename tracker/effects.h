@@ -52,8 +52,6 @@ bool kiln_tracker_take_fleet_changed(kiln_tracker *t);
 
 /* The pointer that the map has for a key; NULL: it has none. */
 void *kiln_tracker_find(const kiln_map *map, kiln_str key);
-/* Whether the digest is all zero, as where a message names no blob. */
-bool kiln_tracker_is_no_blob(const kiln_digest *digest);
 /* A number as a key; `number` lasts as long. */
 kiln_str kiln_tracker_number_key(const uint64_t *number);
 

@@ -153,7 +153,7 @@ void kiln_tracker_job_tell(kiln_tracker *t, kiln_tracker_job *job, const kiln_tr
 }
 
 static uint32_t add_blob(kiln_digest *out, uint32_t count, const kiln_digest *digest) {
-    if (kiln_tracker_is_no_blob(digest)) return count;
+    if (kiln_digest_is_none(digest)) return count;
     out[count] = *digest;
     return count + 1;
 }

@@ -171,7 +171,7 @@ void kiln_tracker_peer_set_person(kiln_tracker_peer *peer, struct kiln_tracker_p
 void kiln_tracker_peer_set_jobs(kiln_tracker_peer *peer, uint32_t jobs) { peer->jobs = jobs; }
 
 void kiln_tracker_peer_add_output(kiln_tracker_peer *holder, const kiln_digest *digest) {
-    if (holder && !kiln_tracker_is_no_blob(digest))
+    if (holder && !kiln_digest_is_none(digest))
         holder->sent[holder->sent_count++ % KILN_TRACKER_SENT_BLOBS] = *digest;
 }
 

@@ -4,8 +4,6 @@
 #include "base/target.h"
 #include "tuner/state.h"
 
-static const kiln_digest no_digest;
-
 /* ---- Beginning ---- */
 
 static bool is_emulated(kiln_str text, kiln_arena *arena) {
@@ -105,7 +103,7 @@ void kiln_tuner_job_records_uploaded(kiln_tuner_job *job, const kiln_tuner_event
     } else if (++job->upload_failures < KILN_TUNER_UPLOADS_MAX) {
         job->again_ns = job->tuner->effects.now_ns + KILN_TUNER_RETRY_NS;
     } else {
-        job->records = no_digest;
+        job->records = (kiln_digest){{0}};
         fail(job, event);
         kiln_tuner_job_end(job);
     }

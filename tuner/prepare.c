@@ -12,8 +12,6 @@
 
 #define TASKS_DEADLINE_NS (UINT64_C(300) * KILN_NS_PER_S) /* large models fold large constants */
 
-static const kiln_digest no_digest;
-
 /* ---- PREPARE, second: tasks ------------------------------------------------------------------ */
 
 /* `error` of the task says why it cannot be searched; an error that is returned stops the job. */
@@ -119,7 +117,7 @@ static void close_tasks(kiln_shell_job *job) {
 }
 
 kiln_status kiln_shell_import(kiln_shell_job *job) {
-    if (kiln_digest_equal(&job->spec.records, &no_digest)) return KILN_OK;
+    if (kiln_digest_is_none(&job->spec.records)) return KILN_OK;
     kiln_arena scratch;
     kiln_arena_init(&scratch, 0);
     kiln_plausible_task *known = KILN_ARENA_ARRAY(&scratch, kiln_plausible_task, job->task_count);
@@ -212,8 +210,7 @@ static void fetch_next(kiln_shell_job *job) {
     kiln_shell *shell = job->shell;
     const kiln_digest *need[] = {&job->spec.model, &job->spec.records, &job->spec.by_hand};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(need); i++) {
-        if (kiln_digest_equal(need[i], &no_digest) || kiln_blob_store_has(shell->store, need[i]))
-            continue;
+        if (kiln_digest_is_none(need[i]) || kiln_blob_store_has(shell->store, need[i])) continue;
         if (shell->blobs)
             kiln_blobs_fetch(shell->blobs, need[i], on_fetched, kiln_shell_ticket_make(job, 0, 0));
         else

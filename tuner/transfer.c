@@ -247,9 +247,8 @@ static bool is_stored(const kiln_shell_job *job, uint32_t task, kiln_str trace) 
 }
 
 static kiln_status find_by_hand(kiln_shell_job *job) {
-    static const kiln_digest none;
     kiln_str bytes = {0};
-    if (kiln_digest_equal(&job->spec.by_hand, &none)) return KILN_OK;
+    if (kiln_digest_is_none(&job->spec.by_hand)) return KILN_OK;
     kiln_status st =
         kiln_blob_store_get(job->shell->store, &job->spec.by_hand, &job->arena, &bytes);
     if (!st)

@@ -224,11 +224,10 @@ static kiln_status trust_tuners(kiln_db *db, const kiln_db_trusting *tuners) {
 
 kiln_status kiln_tune_bring_records(kiln_client *client, const kiln_tune_records *records,
                                     const char *db_path, kiln_events *events, kiln_arena *process) {
-    static const kiln_digest none;
     kiln_db_import_counts counts = {0};
     kiln_str bytes = {0};
     kiln_db *db = NULL;
-    if (kiln_digest_equal(&records->blob, &none)) return KILN_OK;
+    if (kiln_digest_is_none(&records->blob)) return KILN_OK;
     const kiln_db_trusting tuners = kiln_db_trusting_read(records->signers, process);
     const kiln_db_project_trust word = {records->project,
                                         kiln_db_trusting_read(records->trusted, process)};

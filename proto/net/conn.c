@@ -433,10 +433,6 @@ const kiln_key *kiln_conn_key(const kiln_conn *conn) {
     return conn->shown && conn->shown->is_proven ? &conn->shown->key : NULL;
 }
 
-void kiln_conn_set_user(kiln_conn *conn, void *user) { conn->user = user; }
-
-void *kiln_conn_user(const kiln_conn *conn) { return conn->user; }
-
 const kiln_peer *kiln_conn_peer(const kiln_conn *conn) { return &conn->peer; }
 
 uint32_t kiln_conn_version(const kiln_conn *conn) { return conn->version; }

@@ -69,7 +69,7 @@ struct kiln_conn {
     uint64_t features; /* that both sides have: kiln_wire_feature */
     kiln_peer peer;
     const kiln_conn_handler *handler;
-    void *context, *user;
+    void *context;
     kiln_tls *tls; /* NULL: plain text */
     kiln_ws *web;  /* NULL: not dialled by a page; then no TLS of ours */
     kiln_frame_reader reader;

@@ -109,7 +109,6 @@ static bool is_empty(const kiln_schema *schema, const void *owner) {
 }
 
 bool kiln_field_is_empty(const kiln_field_info *field, const void *owner) {
-    static const kiln_digest none;
     const void *at = (const char *)owner + field->offset;
     switch (field->kind) {
     case KILN_FIELD_flag: return !*(const bool *)at;
@@ -118,7 +117,7 @@ bool kiln_field_is_empty(const kiln_field_info *field, const void *owner) {
     case KILN_FIELD_f64: return *(const double *)at == 0;
     case KILN_FIELD_text:
     case KILN_FIELD_bytes: return ((const kiln_str *)at)->size == 0;
-    case KILN_FIELD_digest: return kiln_digest_equal(at, &none);
+    case KILN_FIELD_digest: return kiln_digest_is_none(at);
     case KILN_FIELD_u64s: return ((const kiln_u64s *)at)->count == 0;
     case KILN_FIELD_nest: return is_empty(kiln_schema_of_record(field->record), at);
     case KILN_FIELD_list: return ((const kiln_any_list *)at)->count == 0;
@@ -153,16 +152,15 @@ NAMES(kiln_rest_name, kiln_rest, KILN_RESTS)
 NAMES(kiln_member_name, kiln_member, KILN_MEMBERS)
 
 static const struct {
-    const char *name, *text;
+    const char *name;
     uint64_t max;
 } setting_table[KILN_SETTING_COUNT] = {
-#define X(NAME, name, right, unit, max, text) [KILN_SETTING_##NAME] = {name, text, max},
+#define X(NAME, name, right, unit, max, text) [KILN_SETTING_##NAME] = {name, max},
 #include "proto/settings.def"
 #undef X
 };
 
 const char *kiln_setting_name(kiln_setting setting) { return setting_table[setting].name; }
-const char *kiln_setting_text(kiln_setting setting) { return setting_table[setting].text; }
 uint64_t kiln_setting_max(kiln_setting setting) { return setting_table[setting].max; }
 
 #define FIND(function, type, count, name_of)         \

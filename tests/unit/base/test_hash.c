@@ -120,6 +120,14 @@ static void malformed_hash_text_is_refused(void **state) {
     }
 }
 
+static void a_digest_of_zeros_names_nothing(void **state) {
+    (void)state;
+    kiln_digest digest = {{0}};
+    assert_true(kiln_digest_is_none(&digest));
+    digest.byte[31] = 1;
+    assert_false(kiln_digest_is_none(&digest));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sha256_matches_the_published_vectors),
@@ -127,6 +135,7 @@ int main(void) {
         cmocka_unit_test(hashes_never_change),
         cmocka_unit_test(hash_text_round_trips),
         cmocka_unit_test(malformed_hash_text_is_refused),
+        cmocka_unit_test(a_digest_of_zeros_names_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,7 +22,7 @@ struct kiln_keyring {
     kiln_keyring_settled settled;
     void *context;
     kiln_keyring_recheck recheck;       /* set by the first listener; NULL before */
-    struct kiln_key_settling *settling; /* under way; NULL: none is */
+    struct kiln_key_settling *settling; /* the first is under way; NULL: none is */
 };
 
 /* ---- keyring.c ---- */
@@ -39,8 +39,8 @@ const kiln_key *kiln_keyring_offer(const kiln_keyring *ring, const kiln_key *key
 void kiln_keyring_on_recheck(kiln_keyring *ring, kiln_keyring_recheck recheck);
 /* Sets the day, and closes connections whose key has expired. Called twice a second. */
 void kiln_keyring_set_day(kiln_keyring *ring, uint32_t today);
-/* Writes into the file what came of an offer, on the pool. One at a time: what is not written now
- * is written when the key is next used. */
+/* Writes into the file what came of an offer, on the pool, after what was settled before. What a
+ * failure or the end of the ring keeps from the file is written when the key is next used. */
 void kiln_keyring_settle(kiln_keyring *ring, const kiln_key *name, kiln_key_state outcome,
                          const char *why);
 

@@ -12,7 +12,8 @@
 
 typedef struct kiln_key_settling {
     kiln_keyring *ring; /* NULL: it was closed meanwhile */
-    kiln_key name;      /* no secret */
+    struct kiln_key_settling *next;
+    kiln_key name; /* no secret */
     kiln_key_state outcome;
     kiln_arena arena; /* of the texts */
     const char *path, *why;
@@ -91,10 +92,27 @@ kiln_status kiln_keyring_open(kiln_loop *loop, const char *path, kiln_keyring_ch
     return KILN_OK;
 }
 
+static void free_settling(settling *s) {
+    kiln_status_free(s->status);
+    kiln_arena_deinit(&s->arena);
+    kiln_free(s);
+}
+
+static void forget_waiting(settling *first) {
+    while (first->next) {
+        settling *s = first->next;
+        first->next = s->next;
+        free_settling(s);
+    }
+}
+
 void kiln_keyring_close(kiln_keyring *ring) {
     if (!ring) return;
     kiln_timer_destroy(ring->timer);
-    if (ring->settling) ring->settling->ring = NULL;
+    if (ring->settling) {
+        forget_waiting(ring->settling);
+        ring->settling->ring = NULL;
+    }
     kiln_keys_deinit(&ring->keys);
     kiln_arena_deinit(&ring->arena);
     kiln_free(ring);
@@ -126,25 +144,31 @@ static void settle(void *context) {
 static void on_settled(void *context) {
     settling *s = context;
     kiln_keyring *ring = s->ring;
-    if (ring) ring->settling = NULL;
+    if (ring) ring->settling = s->next;
+    if (ring && ring->settling) kiln_loop_work(ring->loop, settle, on_settled, ring->settling);
     if (ring && ring->settled)
         ring->settled(ring->context, &s->name, s->status ? KILN_KEY_OFFERED : s->outcome,
                       s->status ? kiln_status_text(s->status) : s->why);
     if (ring && !s->status) kiln_keyring_reload(ring);
-    kiln_status_free(s->status);
-    kiln_arena_deinit(&s->arena);
-    kiln_free(s);
+    free_settling(s);
+}
+
+static bool is_of(const settling *s, const kiln_key *name, kiln_key_state outcome) {
+    return s->outcome == outcome && s->name.role == name->role &&
+           s->name.generation == name->generation && strcmp(s->name.node, name->node) == 0;
 }
 
 void kiln_keyring_settle(kiln_keyring *ring, const kiln_key *name, kiln_key_state outcome,
                          const char *why) {
-    if (ring->settling) return;
-    settling *s = ring->settling = kiln_alloc(sizeof *s);
+    settling **end = &ring->settling;
+    for (; *end; end = &(*end)->next)
+        if (is_of(*end, name, outcome)) return; /* the node has connected twice */
+    settling *s = *end = kiln_alloc(sizeof *s);
     kiln_arena_init(&s->arena, 512);
     s->ring = ring;
     s->outcome = outcome;
     s->name = *name;
     s->path = kiln_str_dup(&s->arena, kiln_str_from(ring->path));
     s->why = kiln_str_dup(&s->arena, kiln_str_from(why));
-    kiln_loop_work(ring->loop, settle, on_settled, s);
+    if (ring->settling == s) kiln_loop_work(ring->loop, settle, on_settled, s);
 }

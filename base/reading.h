@@ -53,6 +53,9 @@ typedef struct kiln_drift_ratio {
     double arithmetic, memory;
 } kiln_drift_ratio;
 
+/* A board reports at most this; a record that says more is not believed (db/plausible.h). */
+#define KILN_DRIFT_RATIO_MAX 100.0
+
 typedef struct kiln_samples {
     const double *ns; /* [count], each the time of one run */
     size_t count;     /* at least 1 */

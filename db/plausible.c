@@ -6,7 +6,6 @@
 #include "base/target.h"
 
 #define DAY_NS INT64_C(86400000000000) /* clocks differ, by time zones set wrongly too */
-#define DRIFT_MAX 100.0
 
 static const char *check_samples(const kiln_db_record *record) {
     bool ok = kiln_str_is(record->outcome, "ok");
@@ -37,7 +36,7 @@ static const char *check_numbers(const kiln_db_record *record) {
                              (double)record->shared_bytes};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(number); i++)
         if (!isfinite(number[i]) || number[i] < 0) return "a figure is not a number, or negative";
-    if (record->drift > DRIFT_MAX || record->drift_memory > DRIFT_MAX)
+    if (record->drift > KILN_DRIFT_RATIO_MAX || record->drift_memory > KILN_DRIFT_RATIO_MAX)
         return "its board was a hundred times slower than usual";
     if (record->checked && kiln_str_is(record->outcome, "ok") && !(record->error <= 1))
         return "its result is wrong, by its own figure";

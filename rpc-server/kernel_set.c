@@ -204,9 +204,10 @@ kiln_status kiln_kernel_set_keep(const kiln_kernel_set *set, const kiln_blob_sto
     return st ? kiln_status_note(st, "keeping the outputs") : NULL;
 }
 
-/* A child that forges drift gains nothing, because results out of band are marked. */
+/* A child that forges drift gains nothing, because results out of band are marked. A ratio above
+ * the bound stays out of band. */
 static double believable(double ratio) {
-    return ratio > 0 && ratio < KILN_KERNEL_SET_DRIFT_MAX ? ratio : 0;
+    return ratio > 0 ? KILN_MIN(ratio, KILN_DRIFT_RATIO_MAX) : 0;
 }
 
 kiln_drift_ratio kiln_kernel_set_drift(const kiln_kernel_set *set, uint32_t *out_again) {

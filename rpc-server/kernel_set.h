@@ -9,8 +9,6 @@
 #include "rpc-server/executor.h"
 #include "rpc-server/verdict.h"
 
-#define KILN_KERNEL_SET_DRIFT_MAX 1000.0 /* larger ratios are not believed */
-
 typedef struct kiln_kernel_set_item {
     const char *path;
     kiln_mapping file;

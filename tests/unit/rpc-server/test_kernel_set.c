@@ -1,6 +1,7 @@
 /* What the parent holds for a child: memory for its outputs, and what is kept of them. */
 #include "rpc-server/kernel_set.h"
 
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -70,12 +71,33 @@ static void what_is_kept_of_modules_stays_within_the_quota(void **state) {
     kiln_blob_store_close(store);
 }
 
+/* A record with more is not believed (db/plausible.h), and none at all would hide the disturbance.
+ */
+static void a_board_reports_no_more_drift_than_is_believed(void **state) {
+    (void)state;
+    static const struct {
+        double measured, reported;
+    } row[] = {{0, 0},  {1.5, 1.5},      {100, 100},      {2000, 100},
+               {-1, 0}, {INFINITY, 100}, {(double)NAN, 0}};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        kiln_kernel_set_item kernel[] = {
+            {.timing = {.again_count = 2}},
+            {.timing = {.drift = {row[i].measured, row[i].measured}, .again_count = 1}}};
+        const kiln_kernel_set set = {.count = 2, .kernel = kernel};
+        uint32_t again = 0;
+        const kiln_drift_ratio drift = kiln_kernel_set_drift(&set, &again);
+        assert_true(drift.arithmetic == row[i].reported && drift.memory == row[i].reported);
+        assert_int_equal(again, 3);
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(outputs_that_do_not_fit_the_board_take_no_memory),
         TEST(what_is_kept_of_modules_stays_within_the_quota),
+        cmocka_unit_test(a_board_reports_no_more_drift_than_is_believed),
     };
     return cmocka_run_group_tests_name("rpc-server/kernel_set", tests, NULL, NULL);
 }

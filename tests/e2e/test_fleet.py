@@ -134,7 +134,8 @@ def test_the_beginning_of_an_identity_names_it(world):
     _, address, _, _ = world.fleet()
     to = ("--tracker", address)
     for job, model in (("nightly-one", "gemm:16x32x24"), ("nightly-two", "gemm:16x32x48")):
-        world.json("tune", world.zoo(model), "--trials", 1, "--job", job, "--on", "boar", *to, "--db", world.path("c.db"))
+        events = world.json("tune", world.zoo(model), "--trials", 1, "--job", job, "--on", "boar", *to, "--db", world.path("c.db"))
+        assert events[-1]["measured"] == 1, events  # with what was said of records that were left out
     [board] = world.json("fleet", *to)
     assert world.json("fleet", "show", board["node"][:6], *to)[0]["node"] == board["node"]
     assert world.json("fleet", "drain", "boar", *to)[0]["state"] == "drained"

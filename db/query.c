@@ -17,6 +17,7 @@ typedef KILN_VEC(kiln_db_record) record_list;
 typedef struct condition_list {
     kiln_str value[9 + ALGORITHMS_MAX + KILN_DB_PROJECTS_MAX];
     uint32_t count;
+    uint32_t project_at; /* placeholder of the first project; 0: none yet */
 } condition_list;
 
 /* Clauses speak of the row "one". Empty text is stored as NULL. */
@@ -37,16 +38,23 @@ static void append_before(const char *row, int64_t before_wall_ns, kiln_strbuf *
         kiln_strbuf_printf(sql, " AND %s.stored_wall_ns < %lld", row, (long long)before_wall_ns);
 }
 
-/* Records without a project belong to none that a person could be a member of. */
-static void append_projects(const kiln_db_projects *projects, kiln_strbuf *sql,
+/* Records without a project belong to none that a person could be a member of. The names are bound
+ * once for a clause. */
+static void append_projects(const char *row, const kiln_db_projects *projects, kiln_strbuf *sql,
                             condition_list *conditions) {
     if (!projects) return;
     KILN_CHECK(projects->count <= KILN_DB_PROJECTS_MAX);
-    kiln_strbuf_text(sql, projects->count ? " AND one.project IN (" : " AND 1 = 0");
-    for (uint32_t i = 0; i < projects->count; i++) {
-        conditions->value[conditions->count++] = projects->name[i];
-        kiln_strbuf_printf(sql, "%s$%u", i ? ", " : "", conditions->count);
+    if (!projects->count) kiln_strbuf_text(sql, " AND 1 = 0");
+    if (!conditions->project_at) {
+        conditions->project_at = conditions->count + 1;
+        for (uint32_t i = 0; i < projects->count; i++)
+            conditions->value[conditions->count++] = projects->name[i];
     }
+    for (uint32_t i = 0; i < projects->count; i++)
+        if (i)
+            kiln_strbuf_printf(sql, ", $%u", conditions->project_at + i);
+        else
+            kiln_strbuf_printf(sql, " AND %s.project IN ($%u", row, conditions->project_at);
     if (projects->count) kiln_strbuf_char(sql, ')');
 }
 
@@ -85,8 +93,10 @@ static void append_whose(const kiln_db_filter *filter, kiln_strbuf *sql) {
 /* With the standing, these are the terms of the index record_best. */
 #define IS_RIGHT " AND one.outcome = 'ok' AND one.checked = 1 AND one.raced = 0"
 
-/* A hint supersedes nothing: a foreign final must not exclude our record. */
-static void append_not_superseded(const kiln_db_filter *filter, kiln_strbuf *sql) {
+/* A hint supersedes nothing: a foreign final must not exclude our record. Neither does a final that
+ * the asker may not see. */
+static void append_not_superseded(const kiln_db_filter *filter, kiln_strbuf *sql,
+                                  condition_list *conditions) {
     kiln_strbuf_text(sql, " AND (one.final = 0 OR one.gain_low >= 1)"
                           " AND NOT EXISTS (SELECT 1 FROM record AS later WHERE later.final = 1"
                           " AND (");
@@ -95,6 +105,7 @@ static void append_not_superseded(const kiln_db_filter *filter, kiln_strbuf *sql
                           " AND later.codegen_version = one.codegen_version"
                           " AND later.trace_hash = one.trace_hash");
     append_before("later", filter->before_wall_ns, sql);
+    append_projects("later", filter->projects, sql, conditions);
     kiln_strbuf_text(sql, " AND (one.final = 0 OR later.rowid > one.rowid))");
 }
 
@@ -124,11 +135,10 @@ typedef enum question {
  * placeholders are numbered. */
 static void append_where(const kiln_db_filter *filter, question asked, kiln_strbuf *sql,
                          condition_list *conditions) {
-    conditions->count = 0;
+    conditions->count = conditions->project_at = 0;
     kiln_strbuf_text(sql, " WHERE 1 = 1");
     if (asked == OF_BEST) kiln_strbuf_text(sql, IS_RIGHT);
     if (asked != OF_PAIRS) append_whose(filter, sql);
-    if (asked == OF_BEST && filter->whose != KILN_DB_HINTS) append_not_superseded(filter, sql);
     append_before("one", filter->before_wall_ns, sql);
     const struct {
         const char *column;
@@ -146,8 +156,10 @@ static void append_where(const kiln_db_filter *filter, question asked, kiln_strb
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(text); i++)
         if (text[i].wanted) add_condition(sql, conditions, text[i].column, text[i].value);
-    append_projects(filter->projects, sql, conditions);
+    append_projects("one", filter->projects, sql, conditions);
     if (asked != OF_PAIRS) append_allowed(&filter->allowed, sql, conditions);
+    if (asked == OF_BEST && filter->whose != KILN_DB_HINTS)
+        append_not_superseded(filter, sql, conditions);
 }
 
 static void append_select_record(kiln_strbuf *sql) {

@@ -209,6 +209,37 @@ def test_uploads_are_bounded(world):
             assert server.ask(method, f"/api/v1/uploads/{name}")[0] in (400, 404)
 
 
+def test_a_member_sees_its_projects_alone(world):
+    db = tuned(world, 6)
+    change(db, "UPDATE record SET project = CASE WHEN rowid <= 3 THEN 'open' ELSE 'secret' END; UPDATE job SET project = 'secret';"
+               "DELETE FROM record_stat; INSERT INTO record_stat SELECT task_key, target, outcome, raced, final, origin, project, count(*),"
+               " 0.0, min(stored_wall_ns), max(stored_wall_ns), min(rowid) FROM record GROUP BY 1, 2, 3, 4, 5, 6, 7")
+    for person in ("ann", "bob"):
+        world.run("key", "new", f"client/{person}", "-o", world.path(person))
+    server = Server(world, key="web/lab")
+    world.run("project", "new", "open", "--tracker", server.address)
+    world.run("project", "add", "open", "ann", "--role", "viewer", "--tracker", server.address)
+    everything = [r["trial_id"] for r in server.get("records/history", limit=100)["items"]]
+    seen = [r["trial_id"] for r in server.get("records/history", person="ann", limit=100)["items"]]
+    assert seen == everything[:3] and len(everything) > 3, (seen, everything)
+    assert server.get("records/history", person="bob")["items"] == []
+    [stat] = server.get("records/stats", person="ann")["items"]
+    assert stat["records"] == 3 and server.get("tasks", person="bob")["total"] == 0
+    [trial] = server.get("records/best", person="ann")["items"]
+    assert trial["project"] == "open"
+    task = trial["task_key"]
+    assert len(server.get(f"tasks/{task}/trials", person="ann")["rows"]) == 3 and not server.get(f"tasks/{task}/trials", person="bob")["rows"]
+    assert len(server.get(f"jobs/{trial['job_id']}/trials", person="ann")["rows"]) == 3
+    hidden = everything[3]
+    for path in (f"trials/{hidden}", f"trials/{hidden}/trace", f"trials/{hidden}/assembly"):
+        server.refused(path, 404, "NOT_FOUND", person="ann")
+    server.refused(f"tasks/{task}", 404, "NOT_FOUND", person="bob")
+    server.refused("cost-model", 404, "NOT_FOUND", person="bob", target=trial["target"])
+    lines = [json.loads(line) for line in server.ask("GET", "/api/v1/records/export", person="ann")[2].splitlines()]
+    assert [row["trial_id"] for row in lines if row["table"] == "record"] == everything[:3]
+    assert not any(row["table"] == "job" for row in lines) and hidden not in json.dumps(lines)
+
+
 def test_others_are_told_nothing(world):
     tuned(world, 2)
     server = Server(world)

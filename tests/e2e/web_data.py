@@ -16,7 +16,9 @@ class Server:
 
     def __init__(self, world, *options, records=None, key=None):
         self.world = world
+        self.admin = pathlib.Path(world.path("admin.token"))
         if key:
+            world.run("key", "new", "admin/boss", "--web", "-o", self.admin)
             world.run("key", "new", key, "-o", world.path("web.key"))
             options += ("--key-file", world.path("web.key"), "--trust-header", "X-Person")
         self.tracker, self.address = world.tracker()
@@ -32,14 +34,14 @@ class Server:
         harness.until(lambda: self.port_file.exists() and self.port_file.read_text() or self.child.poll() is not None, "the web server listening")
         assert self.child.poll() is None, self.child.log.read_text()
         self.base = f"http://127.0.0.1:{self.port_file.read_text().strip()}"
-        self.token = (self.world.home / "web-token").read_text().strip()
+        self.token = (self.admin if self.admin.exists() else self.world.home / "web-token").read_text().strip()
 
     def stop(self):
         self.child.terminate()
         assert self.child.wait() == 0, self.child.log.read_text()
 
     def ask(self, method, path, body=None, headers={}, person=None, query=()):
-        """(status, headers, bytes). `person`: whom a proxy has signed in; else the owner's token is used."""
+        """(status, headers, bytes). `person`: whom a proxy has signed in; else the owner's token, or an administrator's."""
         who = {"X-Person": person} if person else {"Authorization": f"Bearer {self.token}"}
         query = urllib.parse.urlencode(list(query.items() if isinstance(query, dict) else query))
         request = urllib.request.Request(f"{self.base}{path}{'?' + query if query else ''}", method=method, data=body, headers={**who, **headers})

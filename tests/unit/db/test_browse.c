@@ -140,6 +140,32 @@ static void records_and_counts_are_of_the_projects(void **state) {
     assert_int_equal(count, 0);
 }
 
+static void a_hidden_final_supersedes_nothing(void **state) {
+    fixture *f = *state;
+    kiln_db_record *record = NULL;
+    kiln_db_stat *stat = NULL;
+    uint32_t count = 0;
+    put_of(f, 1, "a");
+    kiln_db_record later = record_of(2, 50);
+    later.trace_hash = KILN_STR("r1");
+    later.final = 1;
+    later.gain_low = 0.5; /* slower than its default: never best */
+    later.project = KILN_STR("b");
+    expect_ok(put_now(f->db, &later));
+    kiln_db_filter filter = {.order = KILN_DB_FASTEST};
+    expect_ok(kiln_db_records(f->db, &filter, &f->arena, &record, &count));
+    assert_int_equal(count, 0);
+    filter.projects = &only_a;
+    filter.task_key = KILN_STR("t1");
+    expect_ok(kiln_db_records(f->db, &filter, &f->arena, &record, &count));
+    assert_int_equal(count, 1);
+    expect_ok(kiln_db_best(f->db, &filter, &f->arena, &record, &count));
+    assert_int_equal(count, 1);
+    expect_str(record[0].trial_id, "r1");
+    expect_ok(kiln_db_stats_of(f->db, &only_a, &f->arena, &stat, &count));
+    assert_true(count == 1 && stat->best_ns == 101);
+}
+
 static void a_list_is_continued_by_an_offset(void **state) {
     fixture *f = *state;
     kiln_db_record *record = NULL;
@@ -233,10 +259,15 @@ static void a_row_is_one_object(void **state) {
 int main(int argc, char **argv) {
     choose_place(argc, argv);
     const struct CMUnitTest tests[] = {
-        TEST(trials_continue_after_a_row),       TEST(trials_are_of_what_was_asked),
-        TEST(a_visitor_ends_the_reading),        TEST(records_and_counts_are_of_the_projects),
-        TEST(a_list_is_continued_by_an_offset),  TEST(tables_are_read_in_pages),
-        TEST(later_rows_are_left_out_of_a_copy), cmocka_unit_test(texts_and_numbers_become_json),
+        TEST(trials_continue_after_a_row),
+        TEST(trials_are_of_what_was_asked),
+        TEST(a_visitor_ends_the_reading),
+        TEST(records_and_counts_are_of_the_projects),
+        TEST(a_hidden_final_supersedes_nothing),
+        TEST(a_list_is_continued_by_an_offset),
+        TEST(tables_are_read_in_pages),
+        TEST(later_rows_are_left_out_of_a_copy),
+        cmocka_unit_test(texts_and_numbers_become_json),
         cmocka_unit_test(a_row_is_one_object),
     };
     return cmocka_run_group_tests_name("db/browse", tests, NULL, NULL);

@@ -2,20 +2,18 @@
 """Runs the command blocks of the documents: blocks.py BUILD PAGE..., or blocks.py BUILD --if NAME: all pages of the site where the environment has NAME.
 
 A command block is an indented block that has a line beginning with one of Kiln's programs or with another of COMMANDS, after an optional prompt ("$ ",
-"pi$ "). The blocks of a page run in their order in one shell, in an empty folder with a home of its own, the programs of BUILD on PATH, and a network of
-its own, so that ports are free. Lines of HTML comments before a block change that:
+"pi$ "). The blocks of a page run in their order in one shell, in an empty folder with a home of its own, the programs of BUILD on PATH, and namespaces of
+its own, so that ports are free and servers end with the page. Lines of HTML comments before a block change that:
 
     <!-- test: COMMAND -->            runs COMMAND first, which readers do not see
     <!-- test: replace A B -->        A becomes B in all later blocks: what readers have to put in themselves
     <!-- test: not run, REASON -->    the next block is not run
 
 A page fails where a command ends with an error; what it printed is shown. Prints TAP."""
-import contextlib
 import os
 import pathlib
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -100,13 +98,14 @@ def programs(build, folder):
             (folder / name).symlink_to(file)
 
 
-def network_of_its_own():
-    argv = ["unshare", "--net", *([] if os.getuid() == 0 else ["--map-root-user"])]
+def namespaces_of_its_own():
+    """What runs a command in a network and with processes of its own, all of which end with it; None where the system does not allow that."""
+    argv = ["unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc", *([] if os.getuid() == 0 else ["--map-root-user"])]
     works = shutil.which("ip") and subprocess.run([*argv, "ip", "link", "set", "lo", "up"], capture_output=True, check=False).returncode == 0
     return [*argv, "bash", "-c", 'ip link set lo up && exec "$@"', "-"] if works else None
 
 
-def run_page(page, build, network):
+def run_page(page, build, own):
     script, runs, left = script_of(page)
     with tempfile.TemporaryDirectory(prefix="kiln-docs-") as folder:
         folder = pathlib.Path(folder)
@@ -114,25 +113,15 @@ def run_page(page, build, network):
         (folder / "bin").mkdir()
         programs(build, folder / "bin")
         env = {**os.environ, "HOME": str(folder), "KILN_HOME": str(folder / "home"), "KILN_CONFIG": "none", "KILN_ROOT": str(ROOT), "PATH": f"{folder}/bin:{os.environ['PATH']}"}
-        with open(folder / "log", "wb") as log:  # a file: servers that the page starts would keep a pipe open
-            child = subprocess.Popen([*network, "bash", "-c", script], env=env, cwd=folder / "work", stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        with open(folder / "log", "wb") as log:
+            child = subprocess.Popen([*own, "bash", "-c", script], env=env, cwd=folder / "work", stdout=log, stderr=log, stdin=subprocess.DEVNULL)
             try:
                 child.wait(DEADLINE_S)
             except subprocess.TimeoutExpired:
                 child.kill()
                 log.write(f"\nit did not end in {DEADLINE_S} s\n".encode())
                 child.wait()
-            finally:
-                end_what_has_home(folder)
         return child.returncode, (folder / "log").read_text(errors="replace"), runs, left
-
-
-def end_what_has_home(folder):
-    """Ends what the page left running, such as servers."""
-    for process in pathlib.Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if f"HOME={folder}\0".encode() in (process / "environ").read_bytes():
-                os.kill(int(process.name), signal.SIGKILL)
 
 
 def site_pages():
@@ -152,15 +141,15 @@ def main():
             print("1..1\nok 1 - commands_of_all_pages # SKIP `./dev test docs` runs them")
             return 0
         pages = [page for page in site_pages() if has_commands(page)]
-    network = network_of_its_own()
+    own = namespaces_of_its_own()
     print(f"1..{len(pages)}")
     failed = 0
     for number, page in enumerate(pages, 1):
         name = page.relative_to(ROOT)
-        if network is None:
-            print(f"ok {number} - {name} # SKIP no network namespaces here (unshare and ip)")
+        if own is None:
+            print(f"ok {number} - {name} # SKIP no namespaces here (unshare and ip)")
             continue
-        code, said, runs, left = run_page(page, build, network)
+        code, said, runs, left = run_page(page, build, own)
         failed += code != 0
         print(f"{'not ok' if code else 'ok'} {number} - {name}: {runs} blocks")
         for line, reason in left:

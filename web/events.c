@@ -45,6 +45,7 @@ typedef struct cached_event {
     uint64_t epoch, from, to;
     uint64_t newest; /* the rows' `seq` when it was printed; 0: unused */
     kiln_rows_kind kind;
+    bool is_all; /* for readers without any row */
     bool more;
     kiln_strbuf text;
 } cached_event;
@@ -68,10 +69,10 @@ static void begin_event(const reader *r, const char *name, kiln_strbuf *out) {
 
 static cached_event *find_cached(kiln_events *e, uint64_t epoch, const kiln_rows *rows,
                                  const kiln_event_cursor *cursor) {
-    for (uint32_t i = 0; cursor->is_known && i < CACHED; i++) {
+    for (uint32_t i = 0; i < CACHED; i++) {
         cached_event *c = &e->cache[i];
         if (c->newest && c->newest == rows->seq && c->epoch == epoch && c->kind == rows->kind &&
-            c->from == cursor->seq)
+            c->from == cursor->seq && c->is_all == !cursor->is_known)
             return c;
     }
     return NULL;
@@ -82,14 +83,16 @@ static const cached_event *next_event(reader *r, kiln_rows_kind kind, const kiln
     kiln_events *e = r->events;
     kiln_event_cursor *cursor = &r->cursor[kind];
     cached_event *c = find_cached(e, r->epoch, rows, cursor);
-    if (c && !r->is_catching_up[kind]) {
-        cursor->seq = c->to;
+    r->is_catching_up[kind] |= !cursor->is_known;
+    if (c) {
+        *cursor = (kiln_event_cursor){true, c->to};
+        r->is_catching_up[kind] &= c->more;
         return c;
     }
-    r->is_catching_up[kind] |= !cursor->is_known;
     c = &e->cache[e->cache_next++ % CACHED];
     kiln_strbuf_reset(&c->text);
-    c->newest = r->is_catching_up[kind] ? 0 : rows->seq;
+    c->newest = rows->seq;
+    c->is_all = !cursor->is_known;
     c->epoch = r->epoch;
     c->kind = kind;
     c->from = cursor->seq;

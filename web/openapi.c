@@ -154,7 +154,7 @@ static json_t *answer_of(const kiln_route *route) {
     else if (strcmp(answer, "text") == 0)
         content = content_of("text/plain", schema_text());
     else if (strcmp(answer, "lines") == 0)
-        content = content_of("application/x-ndjson", json_object());
+        content = content_of("application/jsonl", json_object());
     else if (strcmp(answer, "events") == 0)
         content = content_of("text/event-stream", json_object());
     else if (strcmp(answer, "json") == 0)

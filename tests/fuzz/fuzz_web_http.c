@@ -1,8 +1,8 @@
 /* Fuzzes what strangers send to kiln-web's port, on real sockets: the input goes in pieces over one
  * connection, while a second one stops half-way and a third is reset. The first byte chooses the
  * pieces. The handler holds heads, takes bodies whole and in pieces, and answers later, as the path
- * says. Whatever comes back is HTTP, every request that was handed over ends, and the next stranger is
- * served. */
+ * says. Whatever comes back is HTTP, every request that was handed over ends, and the next stranger
+ * is served. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -20,7 +20,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COMMANDS = ("kiln", "kiln-tracker", "kiln-tuner", "kiln-rpc-server", "kiln-run", "kiln-web", "./dev", "meson", "ninja", "curl", "python", "python3", "cc", "cp", "scp", "export", "eval", "pip",
-            "systemctl", "install", "createdb", "useradd", "runuser", "apt", "apt-get", "dpkg", "docker", "podman", "buildah", "node", "npm", "adb", "ssh", "openssl", "echo", "v/bin/pip", "v/bin/python")
+            "systemctl", "createdb", "useradd", "runuser", "apt", "apt-get", "dpkg", "docker", "podman", "buildah", "npm", "adb", "ssh", "openssl", "echo", "v/bin/pip", "v/bin/python")
 PROMPT = re.compile(r"^(?:[a-z]*\$ )")
 DEADLINE_S = 600
 

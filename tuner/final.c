@@ -1,17 +1,8 @@
-/* The candidates of a task's final: GATHER. They are chosen among all records of the task, of any
- * job: the default schedule first. A judgement during the search takes earlier winners and the
- * fastest of the others; the final at the end takes the fastest, and the fastest of other pairs of
- * layouts. It takes none when a judgement of this job still holds: its winner is faster than all
- * candidates that were in no final. Artefacts that are not in our blob store any more are built
- * again. */
+/* The candidates of a task's final: GATHER. final_choice.c chooses them; artefacts that are not in
+ * our blob store any more are built again. */
 #include "base/log.h"
+#include "tuner/final_choice.h"
 #include "tuner/shell.h"
-
-static bool is_finalist(const kiln_shell_task *task, kiln_str trace_hash) {
-    for (uint32_t i = 0; i < task->final.count; i++)
-        if (kiln_str_equal(task->final.finalist[i].row.trace_hash, trace_hash)) return true;
-    return false;
-}
 
 static void add_finalist(kiln_shell_job *job, kiln_shell_task *task, const kiln_db_record *row) {
     kiln_db_record bare = *row;
@@ -20,101 +11,16 @@ static void add_finalist(kiln_shell_job *job, kiln_shell_task *task, const kiln_
     task->final.finalist[task->final.count++] = (kiln_finalist){.row = *copy};
 }
 
-static bool pair_is_finalist(const kiln_shell_task *task, const kiln_db_record *row) {
-    for (uint32_t i = 0; i < task->final.count; i++)
-        if (kiln_str_equal(task->final.finalist[i].row.layout_in, row->layout_in) &&
-            kiln_str_equal(task->final.finalist[i].row.layout_out, row->layout_out))
-            return true;
-    return false;
-}
-
-typedef enum choice {
-    OF_ALL,
-    OF_PAIRS,  /* of pairs of layouts that are not among the candidates */
-    OF_JUDGED, /* in some final */
-    OF_ALONE,  /* measured so only */
-} choice;
-
-static bool is_eligible(const kiln_shell_task *task, const kiln_db_record *row, choice of) {
-    if (is_finalist(task, row->trace_hash)) return false;
-    return of == OF_ALL || (of == OF_PAIRS && !pair_is_finalist(task, row)) ||
-           (of == OF_JUDGED && row->final) || (of == OF_ALONE && !row->final);
-}
-
-/* The fastest record that is not a candidate yet; NULL: none. */
-static const kiln_db_record *fastest(const kiln_shell_task *task, const kiln_db_record *row,
-                                     uint32_t count, choice of) {
-    const kiln_db_record *best = NULL;
-    for (uint32_t i = 0; i < count; i++)
-        if (is_eligible(task, &row[i], of) && (!best || row[i].median_ns < best->median_ns))
-            best = &row[i];
-    return best;
-}
-
-static void add_fastest(kiln_shell_job *job, kiln_shell_task *task, const kiln_db_record *row,
-                        uint32_t count, uint32_t most, choice of) {
-    for (uint32_t added = 0; added < most; added++) {
-        const kiln_db_record *best = fastest(task, row, count, of);
-        if (!best) return;
-        add_finalist(job, task, best);
-    }
-}
-
-static bool is_judged_here(const kiln_shell_job *job, const kiln_db_record *row) {
-    return row->final && kiln_str_is(row->job_id, job->identity);
-}
-
-static bool pair_is_judged(const kiln_shell_job *job, const kiln_db_record *row, uint32_t count,
-                           const kiln_db_record *of) {
-    for (uint32_t i = 0; i < count; i++)
-        if (is_judged_here(job, &row[i]) && kiln_str_equal(row[i].layout_in, of->layout_in) &&
-            kiln_str_equal(row[i].layout_out, of->layout_out))
-            return true;
-    return false;
-}
-
-/* Time of the best that this job judged; 0: none. */
-static double judged_best_ns(const kiln_shell_job *job, const kiln_db_record *row, uint32_t count) {
-    double judged_ns = 0;
-    for (uint32_t i = 0; i < count; i++)
-        if (is_judged_here(job, &row[i]) && (judged_ns == 0 || row[i].median_ns < judged_ns))
-            judged_ns = row[i].median_ns;
-    return judged_ns;
-}
-
-/* Whether this job's judgement still holds: no other record is faster, or is the best of other
- * layouts. */
-static bool judgement_holds(const kiln_shell_job *job, const kiln_db_record *row, uint32_t count) {
-    const double judged_ns = judged_best_ns(job, row, count);
-    for (uint32_t i = 0; i < count; i++) {
-        if (is_judged_here(job, &row[i])) continue;
-        if (row[i].median_ns < judged_ns || !pair_is_judged(job, row, count, &row[i])) return false;
-    }
-    return judged_ns > 0;
-}
-
-/* The default first. */
 static void choose(kiln_shell_job *job, kiln_shell_task *task, const kiln_db_record *row,
                    uint32_t count) {
-    kiln_str base = kiln_str_from(kiln_searcher_default_hash(task->searcher));
-    for (uint32_t i = 0; i < count && task->final.count == 0; i++)
-        if (kiln_str_equal(row[i].trace_hash, base)) add_finalist(job, task, &row[i]);
-    if (task->final.count == 0) return;
-    if (task->final.early) {
-        const kiln_db_record *alone = fastest(task, row, count, OF_ALONE);
-        const double judged_ns = judged_best_ns(job, row, count);
-        if (alone && (judged_ns == 0 || alone->median_ns < judged_ns)) {
-            add_fastest(job, task, row, count, KILN_TUNER_FINALISTS_FASTEST, OF_JUDGED);
-            add_finalist(job, task, alone);
-        }
-    } else if (!judgement_holds(job, row, count)) {
-        add_fastest(job, task, row, count, 1, OF_JUDGED);
-        add_fastest(job, task, row, count, KILN_TUNER_FINALISTS_FASTEST - (task->final.count - 1),
-                    OF_ALL);
-        add_fastest(job, task, row, count, KILN_TUNER_FINALISTS_PAIRS, OF_PAIRS);
-    }
-    const kiln_db_record *rest = fastest(task, row, count, OF_ALONE);
-    task->final.alone_ns = rest ? rest->median_ns : 0;
+    const kiln_final_records all = {.row = row,
+                                    .count = count,
+                                    .base =
+                                        kiln_str_from(kiln_searcher_default_hash(task->searcher)),
+                                    .job = kiln_str_from(job->identity)};
+    const kiln_final_choice choice = kiln_final_choose(&all, task->final.early);
+    for (uint32_t i = 0; i < choice.count; i++) add_finalist(job, task, choice.record[i]);
+    task->final.alone_ns = choice.alone_ns;
 }
 
 static kiln_status find_finalists(kiln_shell_job *job, kiln_shell_task *task) {

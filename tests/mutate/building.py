@@ -31,6 +31,7 @@ class Build:
         if linker and not named.exists():
             named.symlink_to(linker)
         self.link_options = ["-Wl,--strip-debug"] + (["-fuse-ld=lld", f"-B{self.place}"] if linker else [])
+        self.ninja("build.ninja")  # a file may have been added
         self.compile = {}
         for row in json.loads((self.build / "compile_commands.json").read_text()):
             file = os.path.relpath(os.path.normpath(os.path.join(row["directory"], row["file"])), self.source)

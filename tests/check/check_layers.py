@@ -23,7 +23,7 @@ BUILT = {"rpc-server/golden_object.h"}
 # What C, POSIX, Linux and the compilers bring; used everywhere.
 SYSTEM_FOLDERS = {"sys", "linux", "net", "netinet", "arpa", "asm", "bits", "sanitizer"}
 SYSTEM = set("""assert ctype errno float inttypes limits locale math setjmp signal stdalign stdarg stdatomic stdbool
-    stddef stdint stdio stdlib string tgmath time dirent fcntl fnmatch ftw getopt glob grp netdb poll pthread pwd
+    stddef stdint stdio stdlib string strings tgmath time dirent fcntl fnmatch ftw getopt glob grp netdb poll pthread pwd
     nss sched spawn termios unistd ucontext dlfcn elf endian execinfo link malloc cpuid immintrin x86intrin""".split())
 
 

@@ -15,7 +15,7 @@ import threading
 import time
 import urllib.parse
 
-from made_up import Lab
+from made_up import HOSTILE, Lab
 
 PAGES = pathlib.Path(__file__).resolve().parents[2] / "web/pages"
 TYPES = {".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}
@@ -102,7 +102,7 @@ class Fake:
         if kind == "stats":
             return page(self.lab.stats(), query)
         if kind == "compare":
-            return {"items": self.lab.compare(query.get("a"), query.get("b"))}
+            return {"items": self.lab.compare(query.get("target", []))}
         return page(sorted(rows, key=lambda row: row["median_ns"]), query)
 
     def task(self, key, **_):
@@ -118,10 +118,10 @@ class Fake:
         return self.lab.trial(trial)
 
     def program(self, trial, form, **_):
-        return {"text": self.lab.program(trial, form)}
+        return self.lab.program(trial, form)
 
-    def cost_model(self, **_):
-        return {"items": self.lab.cost_model()}
+    def cost_model(self, query, **_):
+        return {"items": self.lab.cost_model(query["target"], query.get("task"))}
 
     def inspect(self, digest, **_):
         return {"items": self.lab.module()}
@@ -129,7 +129,7 @@ class Fake:
     def begin_upload(self, headers, **_):
         name = f"upload-{len(self.uploads)}"
         self.uploads[name] = (b"", int(headers["Upload-Length"]))
-        return {"id": name, "offset": 0}
+        return {"upload": name, "offset": 0, "size": int(headers["Upload-Length"]), "digest": ""}
 
     def put_upload(self, name, body, headers, **_):
         got, size = self.uploads[name]
@@ -137,15 +137,15 @@ class Fake:
             raise Refused(409, "ABORTED", f"the upload has {len(got)} bytes")
         self.uploads[name] = (got + body, size)
         done = len(got + body)
-        return {"id": name, "offset": done, **({"blob": hashlib.sha256(got + body).hexdigest()} if done == size else {})}
+        return {"upload": name, "offset": done, "size": size, "digest": hashlib.sha256(got + body).hexdigest() if done == size else ""}
 
     def compile(self, body, **_):
-        return {"id": "c1", **self.compiled("c1")}
+        return self.compiled("c1")
 
     def compiled(self, name, **_):
         module = [line for line in self.lab.module() if line["event"] == "module"][0]
-        return {"state": "running", "name": "resnet50.onnx", "jobs": [self.lab.jobs[0]["job"]], "targets": [
-            {"target": "native", "state": "done", "job": self.lab.jobs[3]["job"], "module": "0" * 64, "bytes": module["bytes"]}, {"target": self.lab.jobs[0]["target"], "state": "running", "job": self.lab.jobs[0]["job"], "text": "tuning: 412 of 1,000 trials"}]}
+        return {"compile": name, "state": "running", "modules": [
+            {"target": "native", "state": "done", "job": self.lab.jobs[3]["job"], "module": "0" * 64, "bytes": module["bytes"]}, {"target": self.lab.jobs[0]["target"], "state": "waiting", "job": self.lab.jobs[0]["job"], "position": 2}, {"target": "rpi4", "state": "failed", "job": "", "error": {"code": "UNIMPLEMENTED", "message": HOSTILE[0]}}]}
 
 
 NODE = r"([^/]+)"
@@ -153,7 +153,7 @@ ROUTES = [
     ("GET", "me", "me"), ("GET", "boards", "boards"), ("GET", f"boards/{NODE}", "board"), ("GET", f"boards/{NODE}/drift", "drift"), ("GET", f"boards/{NODE}/log", "log"),
     ("POST", f"boards/{NODE}/(drain|quarantine|release)", "order"), ("GET", "jobs", "jobs"), ("GET", f"jobs/{NODE}", "job"), ("GET", f"jobs/{NODE}/trials", "job_trials"),
     ("POST", f"jobs/{NODE}/(cancel|priority)", "job_order"), ("GET", "queue", "queue"), ("GET", "records/(best|top|history|stats|compare)", "records"), ("GET", f"tasks/{NODE}", "task"),
-    ("GET", f"tasks/{NODE}/trials", "task_trials"), ("GET", f"trials/{NODE}", "trial"), ("GET", f"trials/{NODE}/(trace|loops|assembly)", "program"), ("GET", "cost-model", "cost_model"),
+    ("GET", f"tasks/{NODE}/trials", "task_trials"), ("GET", f"trials/{NODE}", "trial"), ("GET", f"trials/{NODE}/(trace|words|loops|assembly)", "program"), ("GET", "cost-model", "cost_model"),
     ("GET", f"modules/{NODE}/inspect", "inspect"), ("POST", "uploads", "begin_upload"), ("PATCH", f"uploads/{NODE}", "put_upload"), ("POST", "compile", "compile"), ("GET", f"compile/{NODE}", "compiled"),
     ("DELETE", f"compile/{NODE}", "compiled"),
 ]
@@ -178,6 +178,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def handle_any(self):
         split = urllib.parse.urlsplit(self.path)
         query = dict(urllib.parse.parse_qsl(split.query))
+        query.update({name: values for name, values in urllib.parse.parse_qs(split.query).items() if len(values) > 1})
         content = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         try:
             if not split.path.startswith("/api/v1/"):
@@ -205,7 +206,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             raise Refused(403, "PERMISSION_DENIED", "the header X-Kiln-CSRF is missing or wrong")
         if path == "events":
             return self.events()
-        return self.send_json(200, self.server.fake.answer(self.command, path, query, body, self.headers))
+        answer = self.server.fake.answer(self.command, path, query, body, self.headers)
+        return self.send(200, answer.encode(), "text/plain; charset=utf-8") if isinstance(answer, str) else self.send_json(200, answer)
 
     def session(self, body):
         if self.command == "DELETE":
@@ -220,7 +222,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("Cache-Control", "no-store")
         self.end_headers()
         self.close_connection = True
-        self.write(": here\n\n")
+        self.write(f"event: boards\ndata: {json.dumps({'seq': 0, 'all': True, 'rows': self.server.fake.lab.boards[:20], 'gone': []})}\n\n")
         while not self.server.stopped.wait(EVENT_S):
             if self.server.changes:
                 change = self.server.fake.lab.change(self.server.changes)

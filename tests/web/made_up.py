@@ -62,7 +62,21 @@ ASM = """kiln_run:
 	vmovups	%zmm0, (%rax)
 	vzeroupper
 	retq"""
-FEATURES = ["bytes_read", "bytes_written", "arithmetic_intensity", "vector_share", "register_pressure", "l1_misses", "l2_misses", "parallel_tasks"]
+PROGRAM = f"""program "conv+relu"
+# {HOSTILE[1]}
+input x0: f32[1,64,56,56]
+constant w1: f32[64,64,3,3]
+constant w2: f32[64]
+output y3: f32[1,64,56,56]
+block conv(n:1, oc:64, oh:56, ow:56 | ic:64, kh:3, kw:3): conv.sum[n, oc, oh, ow] sum= conv.pad[n, ic, oh + kh, ow + kw]*w1[oc, ic, kh, kw] init 0.0"""
+WORDS = """conv computes 64 oc 56 oh 56 ow, reduced over 64 ic 3 kh 3 kw:
+  for TILE tiles of 8 oh
+    as straight code: 32 oc x 8 ow, 16 at a time, 16 accumulators in registers
+relu makes y3 inside the oh one by one; 16 elements at a time"""
+FEATURES = [("program.ns", "log2 ns", "time predicted by the analytic model"), ("vector.bytes", "log2 byte", "loaded as vectors: distinct memory"), ("fit.reduction_l1", "log2", "memory touched by one reduction of a tile, over L1"),
+            ("loop3.extent", "log2", "iterations of loop number 3 around the tile"), ("program.registers", "register", "vector registers of register buffers"), ("nest.reduce_trips", "log2", "tiles between loading and storing the accumulators")]
+TRIAL_COLUMNS = ["row", "trial", "task", "target", "index", "outcome", "median_ns", "raced", "final", "gain_low", "searcher", "stored_ms", "search_ns", "build_ns", "board_ns"]
+SEARCHERS = ["default", "sa", "transfer"]
 
 
 def name_of(*parts, digits=32):
@@ -96,7 +110,7 @@ class Lab:
         done = trials if state == "done" else 0 if state == "waiting" else rng.randrange(trials // 4, trials)
         row = {"job": name_of("job", i), "state": state, "model_name": HOSTILE[i % len(HOSTILE)] if hostile and i % 11 == 5 else model, "target": TARGETS[i % len(TARGETS)][0],
                "searcher": "sa", "trials": self.trial_count if i == 0 else trials, "done": self.trial_count if i == 0 else done, "tuner": name_of("tuner", i % 3), "tuner_name": f"tuner-{i % 3}", "user": rng.choice(PEOPLE), "age_ms": rng.randrange(10, 90000) * 1000,
-               "project": PROJECTS[i % len(PROJECTS)][0], "priority": rng.choice([0, 0, 0, 5]), "board_seconds": done * 1.7}
+               "project": PROJECTS[i % len(PROJECTS)][0], "priority": rng.choice([0, 0, 0, 5])}
         row["model_name"] = "resnet50.onnx" if i == 0 else row["model_name"]
         if state == "running":
             row.update(eta_ms=rng.randrange(60, 7200) * 1000, boards=rng.randrange(2, 40))
@@ -135,7 +149,7 @@ class Lab:
         history = [("came", "it was started", 9_000_000), ("sick", "its reference kernel takes 1.2 times its usual time", 5_000_000), ("well", "", 4_400_000), ("fault", HOSTILE[0], 2_000_000)]
         return {**row, "history": [{"wall_ms": NOW_MS - ago, "what": what, "text": text} for what, text, ago in history],
                 "facts": [{"key": key, "value": value} for key, value in (("model", row["device"]), ("l1", "48"), ("l2", "1024"), ("kernel", "6.1.0-28-arm64"), ("libc", "glibc arm64"), ("pace", "482 ns within 5 %"))],
-                "figures": [{"name": name, "value": value, "unit": unit} for name, value, unit in (("clock", 1.8e9, "Hz"), ("multiply-adds", 2.0, "vectors/cycle"), ("first cache", 49152, "bytes"), ("read from memory", 3.1, "bytes/cycle"))]}
+                "software": "kiln-rpc-server 0.1.0", "figures": [{"name": name, "value": value, "unit": unit} for name, value, unit in (("clock", 1.8e9, "Hz"), ("multiply-adds", 2.0, "vectors/cycle"), ("first cache", 49152, "bytes"), ("read from memory", 3.1, "bytes/cycle"))]}
 
     def drift(self, row):
         rng, level, rows = random.Random(row["node"]), 1.0, []
@@ -146,7 +160,7 @@ class Lab:
 
     def log(self, since):
         lines = [(f"kiln-rpc-server trial {i} took {i * 7 % 90 + 4} ms", "info") for i in range(1, 60)] + [(f"candidate said {HOSTILE[1]}", "warn"), ("the link was lost for 2 s", "error")]
-        rows = [{"number": n, "time": f"2026-11-29T08:{n % 60:02d}:10.503Z", "level": level, "text": f"{level} 2026-11-29T08:{n % 60:02d}:10.503Z {text}"} for n, (text, level) in enumerate(lines, 1)]
+        rows = [{"number": n, "time": f"2026-11-29T08:{n % 60:02d}:10.503Z", "level": level, "text": text} for n, (text, level) in enumerate(lines, 1)]
         return {"lines": [row for row in rows if row["number"] > since], "newest": len(rows)}
 
     def job_shown(self, row):
@@ -161,15 +175,17 @@ class Lab:
         return {**row, "tasks": tasks, "faults": [{"key": task_key(4), "text": f"no board could run it: {HOSTILE[0]}"}] if row["state"] == "failed" else [], "module": name_of("module", 0, digits=64)}
 
     def job_trials(self, row, since, limit):
-        """Trials as they fall: each task converges; indices of tasks."""
+        """Trials as they fall: each task converges."""
         if row["job"] not in self.trials:
             self.trials[row["job"]] = self.make_trials(row)
         rows = self.trials[row["job"]][since:since + limit]
-        return {"next": since + len(rows), "columns": ["n", "task", "trial", "time_ms", "outcome", "median_ns", "searcher"], "rows": rows}
+        return {"columns": TRIAL_COLUMNS, "rows": rows, "next": since + len(rows), "more": since + limit < len(self.trials[row["job"]]), "tasks": [task_key(i) for i in range(len(OPS))],
+                "targets": [row["target"]], "searchers": SEARCHERS, "outcomes": [name for name, _ in OUTCOMES]}
 
     def make_trials(self, row):
         shown, rng, rows = self.job_shown(row), random.Random(row["job"]), []
         tasks, total = shown["tasks"], min(row["done"], self.trial_count)
+        names = [name for name, _ in OUTCOMES]
         counts = [0] * max(1, len(tasks))
         for n in range(total if tasks else 0):
             k = n % len(tasks)
@@ -178,14 +194,15 @@ class Lab:
             progress = 1 - math.exp(-counts[k] / (total / len(tasks) / 5))
             floor = task["best_ns"] + (task["default_ns"] - task["best_ns"]) * (1 - progress)
             median = task["default_ns"] if counts[k] == 1 else floor * (1 + rng.expovariate(1.2)) if outcome == "ok" else 0
-            rows.append([n + 1, k, counts[k] - 1, NOW_MS - (total - n) * 900, outcome, round(median, 3), "default" if counts[k] == 1 else "sa"])
+            rows.append([n + 1, f"{n:032x}", k, 0, counts[k] - 1, names.index(outcome), round(median, 3), 0, 0, 0, int(counts[k] > 1), NOW_MS - (total - n) * 900, 8000000, 50000000, 1700000000])
         return rows
 
     def queue(self):
         waiting = [{"job": job["job"], "position": i + 1, "why": job["text"], "project": job["project"], "user": job["user"], "target": job["target"], "model_name": job["model_name"], "priority": job["priority"],
                     "age_ms": job["age_ms"]} for i, job in enumerate(self.waiting)]
-        shares = [0.52, 0.22, 0.19, 0.07]
-        return {"waiting": waiting, "projects": [{"project": name, "share": share, "weight": weight, "boards": int(1100 * share), "queue": 3 * i, "board_seconds": 90000 * share} for i, ((name, weight), share) in enumerate(zip(PROJECTS, shares))]}
+        shares, weights = [0.52, 0.22, 0.19, 0.07], sum(weight for _, weight in PROJECTS)
+        return {"jobs": waiting, "projects": [{"project": name, "share": share, "weight": weight, "fair_share": weight / weights, "boards": int(1100 * share), "queue": 3 * i, "board_seconds": 90000 * share}
+                                              for i, ((name, weight), share) in enumerate(zip(PROJECTS, shares))]}
 
     def record(self, i, target, seed=0):
         op, label, flops = OPS[i % len(OPS)]
@@ -200,47 +217,50 @@ class Lab:
         return [self.record(i, t) for t in targets for i in range(len(OPS))]
 
     def stats(self):
-        return [{"task": row["task_key"], "op": row["op"], "label": row["label"], "target": row["target"], "records": 4000 + 13 * i, "ok": 3800 + 12 * i, "best_ms": row["median_ns"] / 1e6,
+        return [{"task": row["task_key"], "op": row["op"], "label": row["label"], "target": row["target"], "records": 4000 + 13 * i, "ok": 3800 + 12 * i, "best_ns": row["median_ns"],
                  "outcomes": {"ok": 3800 + 12 * i, "build_error": 120, "timeout": 80 + i}, "origins": {"measured": 4000 + 13 * i}} for i, row in enumerate(self.records())]
 
-    def compare(self, a, b):
-        first, second = ({row["task_key"]: row for row in self.records(target)} for target in (a or PI, b or PHONE))
-        return [{"task": key, "op": row["op"], "label": row["label"], "a": {"median_ns": row["median_ns"], "trial_id": row["trial_id"]}, "b": {"median_ns": second[key]["median_ns"], "trial_id": second[key]["trial_id"]}} for key, row in first.items() if key in second]
+    def compare(self, targets):
+        first, second = ({row["task_key"]: row for row in self.records(target)} for target in (targets if len(targets) == 2 else (PI, PHONE)))
+        side = lambda row: {"trial_id": row["trial_id"], "target": row["target"], "median_ns": row["median_ns"], "stored_wall_ns": row["stored_wall_ns"]}
+        return [{"task": key, "label": row["label"], "a": side(row), "b": side(second[key]), "ratio": second[key]["median_ns"] / row["median_ns"]} for key, row in first.items() if key in second]
 
     def task(self, key):
         index = next((i for i in range(len(OPS)) if task_key(i) == key), None)
         if index is None:
             return None
         op, label, flops = OPS[index]
-        default = (flops / 4e10 + 2e-6) * 1e9
-        return {"key": key, "op": op, "label": label, "flops": flops, "bytes": 1.1e6, "canonical": f"tensor x f32 [1, 64, 56, 56]\ntensor w f32 [64, 64, 3, 3]\n# {HOSTILE[1]}\ny = sum(x * w)",
-                "targets": [{"target": t, "records": 4000, "ok": 3800, "outcomes": {"ok": 3800, "timeout": 200}, "best_ns": default / 3, "default_ns": default, "peak_flops": 2.7e11, "bandwidth": 1.9e10} for t, _, _ in TARGETS[:3]]}
+        return {"task": key, "op": op, "label": label, "flops": flops, "program": PROGRAM, "targets": [row for row in self.stats() if row["task"] == key]}
 
     def task_trials(self, key, since, count=4000):
         task, rng, rows = self.task(key), random.Random(key), []
-        default = task["targets"][0]["default_ns"]
+        default, names = (task["flops"] / 4e10 + 2e-6) * 1e9, [name for name, _ in OUTCOMES]
         for n in range(since, count):
             outcome = "ok" if n == 0 else weighted(rng, OUTCOMES)
-            vector, misses = rng.random(), rng.expovariate(1.0)
-            median = default if n == 0 else default * (0.33 + 0.5 * math.exp(-n / 900) + 0.4 * (1 - vector) + 0.1 * misses) * (1 + rng.expovariate(4)) if outcome == "ok" else 0
-            features = [rng.uniform(1e5, 4e6), rng.uniform(1e5, 1e6), rng.uniform(1, 90), vector, rng.randrange(8, 40), misses, misses * rng.random(), rng.choice([1, 2, 4, 7, 14])]
-            rows.append([name_of(key, n), self.jobs[0]["job"], NOW_MS - (count - n) * 800, n, outcome, median, "default" if n == 0 else rng.choice(["sa", "sa", "transfer"]), "winograd_4x4_3x3" if n % 3 else "direct", 0, int(n > count - 12 and outcome == "ok"),
-                         task["flops"] / median / 270 if median else 0, *features])
-        return {"next": count, "features": FEATURES, "columns": ["trial_id", "job", "time_ms", "trial", "outcome", "median_ns", "searcher", "algorithm", "raced", "final", "share_of_peak", *FEATURES], "rows": rows}
+            values = [rng.random(), rng.expovariate(1.0)]
+            median = default if n == 0 else default * (0.33 + 0.5 * math.exp(-n / 900) + 0.4 * (1 - values[0]) + 0.1 * values[1]) * (1 + rng.expovariate(4)) if outcome == "ok" else 0
+            gflops = task["flops"] / median if median else 0
+            rows.append([n + 1, name_of(key, n), 0, 0, n, names.index(outcome), median, 0, int(n > count - 12 and outcome == "ok"), 0, int(n > 0) + int(n % 9 == 8), NOW_MS - (count - n) * 800, 8000000, 50000000, 1700000000,
+                         n % 3 > 0, 0, 1, 4, gflops, gflops / 270, 1e-7, 0, 0, 0])
+        return {"columns": [*TRIAL_COLUMNS, "algorithm", "layout_in", "layout_out", "threads", "gflops", "share_of_peak", "relative_error", "registers", "spill_bytes", "shared_bytes"], "rows": rows, "next": count, "more": False, "tasks": [key],
+                "targets": [PI], "searchers": SEARCHERS, "outcomes": names, "algorithms": ["direct", "winograd_4x4_3x3"], "layouts": ["row", "d0,d1/16,d2,d3,d1%16"]}
 
     def trial(self, trial_id):
         return {**self.record(int(trial_id[:4], 16), PI), "trial_id": trial_id}
 
     def program(self, trial_id, form):
-        return {"trace": TRACE, "loops": LOOPS, "assembly": ASM}[form].replace("TILE", str(1 + int(trial_id[:2], 16) % 5))
+        return {"trace": TRACE, "words": WORDS, "loops": LOOPS, "assembly": ASM}[form].replace("TILE", str(1 + int(trial_id[:2], 16) % 5))
 
-    def cost_model(self):
-        items = []
-        for target, _, _ in TARGETS[:3]:
-            rng = random.Random(target)
-            rows = [[m := rng.random(), min(1, max(0, m + rng.gauss(0, 0.09)))] for _ in range(800)]
-            items.append({"target": target, "records": 41000, "tasks": 34, "rank_correlation": 0.91, "top_recall": 0.86, "points": {"columns": ["measured", "predicted"], "rows": rows},
-                          "importance": [{"feature": name, "gain": 100 / (i + 1) ** 1.3} for i, name in enumerate(FEATURES)]})
+    def cost_model(self, target, key=None):
+        rng, tasks = random.Random(target), []
+        for i, (op, _, flops) in enumerate(OPS[:6]):
+            points = [[score := rng.gauss(0, 1), (flops / 4e10 + 2e-6) * 1e9 * math.exp(-0.4 * score + rng.gauss(0, 0.12))] for _ in range(400)]
+            tasks.append({"task": task_key(i), "op": op, "samples": 1600, "held_out": len(points), "rank_correlation": 0.94 - 0.02 * i, "pairs_right": 0.9 - 0.01 * i, "points": points})
+        features = [{"name": name, "unit": unit, "doc": doc, "importance": 10 / (i + 1) ** 1.4} for i, (name, unit, doc) in enumerate(FEATURES)]
+        items = [{"event": "cost model", "target": target, "samples": 9600, "learnt_from": 7200, "held_out": 2400, "unreadable": 0, "tasks": tasks, "features": features}]
+        if key:
+            trials = [{"trial": name_of(key, n), "median_ns": 1e6, "score": 0.0, "held_out": False, "values": [rng.uniform(0, 12) for _ in FEATURES]} for n in range(4000)]
+            items.append({"event": "trials", "task": key, "features": features, "trials": trials})
         return items
 
     def module(self):

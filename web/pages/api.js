@@ -20,10 +20,10 @@ export function whenSignedOut(handler) {
   onSignedOut = handler;
 }
 
-/** The address of a route with its filters; those that are empty are left out. */
+/** The address of a route with its filters; those that are empty are left out, lists are repeated. */
 export function address(path, query = {}) {
   const asked = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== '');
-  const text = new URLSearchParams(asked.map(([name, value]) => [name, String(value)])).toString();
+  const text = new URLSearchParams(asked.flatMap(([name, value]) => [value].flat().map(one => [name, String(one)]))).toString();
   return `${ROOT}/${path}${text && `?${text}`}`;
 }
 
@@ -34,14 +34,14 @@ async function errorOf(response) {
 
 async function ask(method, path, {query, body, headers = {}, signal} = {}) {
   const changes = method !== 'GET' && method !== 'HEAD';
-  const isJson = body !== undefined && !(body instanceof Blob) && !(body instanceof FormData);
+  const isJson = body !== undefined && body !== null && !(body instanceof Blob) && !(body instanceof FormData);
   let response;
   try {
     response = await fetch(address(path, query), {
       method, signal,
       credentials: 'same-origin',
       headers: {Accept: 'application/json', ...(changes && csrf && {'X-Kiln-CSRF': csrf}), ...(isJson && {'Content-Type': 'application/json'}), ...headers},
-      body: isJson ? JSON.stringify(body) : body,
+      body: isJson ? JSON.stringify(body) : body ?? undefined,
     });
   } catch (error) {
     if (error.name === 'AbortError') throw error;
@@ -56,7 +56,8 @@ async function ask(method, path, {query, body, headers = {}, signal} = {}) {
 const jsonOf = async response => (response.status === 204 ? null : response.json());
 
 export const get = async (path, query, signal) => jsonOf(await ask('GET', path, {query, signal}));
-export const post = async (path, body = {}, options = {}) => jsonOf(await ask('POST', path, {...options, body}));
+/** `body`: an object as JSON; null: none. */
+export const post = async (path, body, options = {}) => jsonOf(await ask('POST', path, {...options, body}));
 export const remove = async path => jsonOf(await ask('DELETE', path));
 export const patch = async (path, body, headers, signal) => jsonOf(await ask('PATCH', path, {body, headers, signal}));
 
@@ -94,10 +95,4 @@ export async function optional(promise) {
     if (error instanceof ApiError && [404, 405, 501].includes(error.status)) return null;
     throw error;
   }
-}
-
-/** {columns, rows} as a function: cell(row, name), undefined for a column that is not there. */
-export function columnsOf(table) {
-  const at = new Map((table.columns ?? []).map((name, index) => [name, index]));
-  return (row, name) => row[at.get(name)];
 }

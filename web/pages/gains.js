@@ -1,4 +1,5 @@
 // What a job has gained: per task, and of one inference. Pure.
+import {cellsOf} from './columns.js';
 
 /** Why a task gets no more trials (kiln_rest in proto/proto.h). */
 export const RESTS = ['', 'its share of the trials was measured before', 'there are no other schedules', 'at the machine’s peak', 'more trials would hardly be felt', 'no time was left for its final'];
@@ -27,27 +28,28 @@ export function inference(tasks) {
 export const isConfirmed = task => task.gain_low > 0;
 
 /**
- * Trials of a job, gathered by task: {columns, rows} of the API in parts. Keeps per task its best-so-far steps over time, counts of
- * outcomes, and how many trials there were; so many trials stay small.
+ * Trials of a job, gathered by task from parts of the API's answer. Keeps per task its best-so-far steps over time, and counts of
+ * outcomes and of device time; so many trials stay small.
  */
 export class Trials {
   tasks = new Map();
   outcomes = new Map();
   total = 0;
+  boardNs = 0;
   first = Infinity;
   last = -Infinity;
 
-  /** `nameOf(task)`: the key of a task that a row names by its number. */
-  add({columns, rows}, nameOf) {
-    const at = name => columns.indexOf(name);
-    const [task, time, outcome, median] = ['task', 'time_ms', 'outcome', 'median_ns'].map(at);
-    for (const row of rows) {
+  add(part) {
+    const cell = cellsOf(part);
+    for (const row of part.rows) {
+      const outcome = cell(row, 'outcome');
+      const when = cell(row, 'stored_ms');
       this.total++;
-      this.outcomes.set(row[outcome], (this.outcomes.get(row[outcome]) ?? 0) + 1);
-      const when = row[time];
+      this.boardNs += cell(row, 'board_ns') ?? 0;
+      this.outcomes.set(outcome, (this.outcomes.get(outcome) ?? 0) + 1);
       if (when < this.first) this.first = when;
       if (when > this.last) this.last = when;
-      this.#take(nameOf(row[task]), when, row[outcome] === 'ok' ? row[median] : 0);
+      this.#take(cell(row, 'task'), when, outcome === 'ok' ? cell(row, 'median_ns') : 0);
     }
   }
 

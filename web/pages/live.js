@@ -1,5 +1,5 @@
 // Server-sent events. The browser's EventSource resumes by itself with Last-Event-ID; this adds a bounded rate of
-// updates, a state to show, and a fresh start when the server cannot resume.
+// updates, a state to show, and a fresh start when the server cannot go on where it was.
 import {address} from './api.js';
 
 const RATE_MS = 250;
@@ -30,7 +30,7 @@ export class Pending {
     this.#key = key;
   }
 
-  add({rows = [], gone = []}) {
+  add({row, rows = row ? [row] : [], gone = []}) {
     for (const row of rows) {
       this.#rows.set(row[this.#key], row);
       this.#gone.delete(row[this.#key]);
@@ -52,35 +52,36 @@ export class Pending {
 
 /**
  * Follows topics until `signal` is aborted. `on.boards(change)` is called with {rows, gone} for events of that name;
- * `keys.boards` names the member that identifies a row. `onReset`: the lists must be loaded again.
+ * `keys.boards` names the member that identifies a row. Every stream begins with all rows; when it does so again, because the
+ * server no longer knows what this page has, onReset() is called: the lists must be loaded again.
  * `onState('live' | 'waiting')` tells whether events come.
  */
 export function follow(topics, {on, keys, onReset, onState, signal}) {
   let source;
   let retryMs = RETRY_MS.least;
   let retry = 0;
-  let wasOpen = false;
-  const pending = Object.fromEntries(Object.keys(on).map(name => [name, new Pending(keys[name])]));
-  const deliver = Object.fromEntries(Object.keys(on).map(name => [name, bounded(() => on[name](pending[name].drain()))]));
+  const begun = new Set();
+  const names = Object.keys(on);
+  const pending = Object.fromEntries(names.map(name => [name, new Pending(keys[name])]));
+  const deliver = Object.fromEntries(names.map(name => [name, bounded(() => on[name](pending[name].drain()))]));
 
   const listen = name => event => {
-    pending[name].add(JSON.parse(event.data));
+    const change = JSON.parse(event.data);
+    if (change.all && begun.has(name)) onReset?.();
+    if (change.all) begun.add(name);
+    pending[name].add(change);
     deliver[name]();
   };
   const open = () => {
     source = new EventSource(address('events', {topics: topics.join(',')}), {withCredentials: true});
-    for (const name of Object.keys(on)) source.addEventListener(name, listen(name));
-    source.addEventListener('reset', () => onReset?.());
+    for (const name of names) source.addEventListener(name, listen(name));
     source.onopen = () => {
       retryMs = RETRY_MS.least;
       onState?.('live');
-      if (wasOpen === 'closed') onReset?.();
-      wasOpen = true;
     };
     source.onerror = () => {
       onState?.('waiting');
       if (source.readyState !== EventSource.CLOSED) return; // it tries again by itself
-      if (wasOpen) wasOpen = 'closed';
       retry = setTimeout(open, retryMs);
       retryMs = Math.min(2 * retryMs, RETRY_MS.most);
     };

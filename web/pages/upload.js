@@ -7,14 +7,14 @@ const RETRY_MS = 500;
 
 const pause = ms => new Promise(resolve => { setTimeout(resolve, ms); });
 
-/** Uploads a File; onProgress(bytes). Gives the id by which POST /compile and /jobs take it. */
+/** Uploads a File; onProgress(bytes). Gives the name by which POST /compile takes it: its SHA-256, or the upload's. */
 export async function upload(file, onProgress, signal) {
-  const begun = await api.post('uploads', undefined, {headers: {'Upload-Length': String(file.size)}, signal});
+  const begun = await api.post('uploads', null, {headers: {'Upload-Length': String(file.size)}, signal});
   let {offset = 0} = begun;
   let last = begun;
   for (let failures = 0; offset < file.size;) {
     try {
-      last = await api.patch(`uploads/${encodeURIComponent(begun.id)}`, file.slice(offset, offset + PIECE_BYTES), {'Upload-Offset': String(offset), 'Content-Type': 'application/octet-stream'}, signal);
+      last = await api.patch(`uploads/${encodeURIComponent(begun.upload)}`, file.slice(offset, offset + PIECE_BYTES), {'Upload-Offset': String(offset), 'Content-Type': 'application/octet-stream'}, signal);
       offset = last.offset;
       failures = 0;
       onProgress(offset);
@@ -24,5 +24,5 @@ export async function upload(file, onProgress, signal) {
       await pause(RETRY_MS * 2 ** failures);
     }
   }
-  return last.blob ?? begun.id;
+  return last.digest || begun.upload;
 }

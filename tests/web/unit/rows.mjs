@@ -7,7 +7,8 @@ const {compareNames, countBy, groupBy, selectBoards, selectJobs, toneOf} = await
 const {Rows} = await load('rows.js');
 const {Pending} = await load('live.js');
 const {link, parse} = await load('router.js');
-const {address, columnsOf} = await load('api.js');
+const {address} = await load('api.js');
+const {cellsOf, leastBytes} = await load('columns.js');
 const {compareValues, rowsInSight, sortRows} = await load('table.js');
 
 test('CSV quotes what needs it and defuses formulas of hostile names', () => {
@@ -56,6 +57,12 @@ test('rows take events, and say only what changed', () => {
   assert.deepEqual(rows.values().map(row => row.node), ['n1', 'n3', 'n4']);
 });
 
+test('an event of one row is a change of one row', () => {
+  const pending = new Pending('job');
+  pending.add({row: {job: 'a', v: 1}});
+  assert.deepEqual(pending.drain(), {rows: [{job: 'a', v: 1}], gone: []});
+});
+
 test('changes that wait are joined: the newest row wins, and what comes back is not gone', () => {
   const pending = new Pending('node');
   pending.add({rows: [{node: 'a', v: 1}, {node: 'b', v: 1}]});
@@ -74,8 +81,19 @@ test('a link is read as it was written, whatever the names', () => {
 
 test('addresses leave out filters that are empty', () => {
   assert.equal(address('boards', {limit: 10, q: 'a&b', state: '', job: undefined}), 'api/v1/boards?limit=10&q=a%26b');
-  const cell = columnsOf({columns: ['n', 'x']});
-  assert.deepEqual([cell([1, 2], 'x'), cell([1, 2], 'y')], [2, undefined]);
+  assert.equal(address('records/compare', {target: ['a', 'b'], before: []}), 'api/v1/records/compare?target=a&target=b');
+});
+
+test('numbers of texts are places in the lists of their answer', () => {
+  const cell = cellsOf({columns: ['n', 'outcome', 'layout_out'], outcomes: ['ok', 'crash'], layouts: ['row']});
+  assert.deepEqual(['n', 'outcome', 'layout_out', 'absent'].map(name => cell([1, 1, 0], name)), [1, 'crash', 'row', undefined]);
+});
+
+test('the least memory traffic is each input, constant and output once', () => {
+  assert.equal(leastBytes('program "x"\ninput x0: f32[1,8,8]\nconstant w: i8[4]\noutput y: f16[2]\ntemp t: f32[9]\n'), 256 + 4 + 4);
+  assert.equal(leastBytes('input x: f32[]'), 4, 'a scalar');
+  assert.equal(leastBytes('input x: f32[n,2]'), undefined);
+  assert.equal(leastBytes(''), undefined);
 });
 
 test('sorting keeps what is missing at the end, in both directions', () => {

@@ -6,6 +6,7 @@ const {sideBySide} = await load('diff.js');
 const {argumentsOf, inWords} = await load('trace_words.js');
 const {gain, inference, isConfirmed, shipped, Trials} = await load('gains.js');
 const {shares} = await load('views/queue.js');
+const {weightedMean} = await load('views/cost_model.js');
 const {compared} = await load('views/records.js');
 const {parseDims} = await load('views/submit.js');
 
@@ -56,10 +57,10 @@ test('an inference is the sum of its calls, and unknown while a task has no time
 
 test('trials are gathered in parts, whatever the order of their columns', () => {
   const trials = new Trials();
-  const columns = ['median_ns', 'task', 'outcome', 'time_ms'];
-  trials.add({columns, rows: [[10, 0, 'ok', 1000], [0, 1, 'crash', 1500], [8, 0, 'ok', 3000]]}, index => `k${index}`);
-  trials.add({columns, rows: [[9, 0, 'ok', 4000], [5, 0, 'timeout', 5000]]}, index => `k${index}`);
-  assert.equal(trials.total, 5);
+  const columns = ['median_ns', 'task', 'outcome', 'stored_ms', 'board_ns'];
+  trials.add({columns, tasks: ['k0', 'k1'], outcomes: ['ok', 'crash'], rows: [[10, 0, 0, 1000, 5], [0, 1, 1, 1500, 6], [8, 0, 0, 3000, 7]]});
+  trials.add({columns, tasks: ['k0'], outcomes: ['timeout', 'ok'], rows: [[9, 0, 1, 4000, 1], [5, 0, 0, 5000, 1]]}); // other numbers
+  assert.deepEqual([trials.total, trials.boardNs], [5, 20]);
   assert.deepEqual([...trials.outcomes], [['ok', 3], ['crash', 1], ['timeout', 1]]);
   assert.deepEqual(trials.speed('k0', 20), [[0, 2], [2, 2.5], [4, 2.5]]);
   assert.deepEqual(trials.speed('k1', 20), [], 'nothing of it ran');
@@ -67,12 +68,18 @@ test('trials are gathered in parts, whatever the order of their columns', () => 
 
 test('shares and weights are parts of the whole', () => {
   assert.deepEqual(shares([{project: 'a', share: 3, weight: 1}, {project: 'b', share: 1}]).map(row => [row.share, row.due]), [[0.75, 1], [0.25, 0]]);
+  assert.equal(shares([{share: 1, weight: 5, fair_share: 0.3}])[0].due, 0.3, 'the tracker knows better');
   assert.deepEqual(shares([]), []);
 });
 
 test('a comparison has the worst first and no ratio where a side is missing', () => {
   const rows = compared([{task: 'a', a: {median_ns: 10}, b: {median_ns: 5}}, {task: 'b', a: {median_ns: 10}}, {task: 'c', a: {median_ns: 10}, b: {median_ns: 30}}]);
   assert.deepEqual(rows.map(row => [row.task, row.ratio]), [['c', 3], ['a', 0.5], ['b', undefined]]);
+});
+
+test('a mean over tasks counts each by its trials', () => {
+  assert.equal(weightedMean([{held_out: 1, x: 1}, {held_out: 3, x: 0}], 'x'), 0.25);
+  assert.equal(weightedMean([], 'x'), undefined);
 });
 
 test('sizes of dimensions are read, and what is wrong is named', () => {

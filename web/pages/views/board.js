@@ -1,5 +1,6 @@
 // One board: who holds it, what it measured of itself, its history and log, and what an operator may do with it.
 import * as api from '../api.js';
+import {cellsOf} from '../columns.js';
 import {Figure} from '../chart/figure.js';
 import {line} from '../chart/line.js';
 import {h} from '../dom.js';
@@ -37,7 +38,7 @@ const about = board => facts([
   ['Node', board.node], ['Device', board.device], ['Target', board.target], ['Memory', board.memory_bytes ? bytes(board.memory_bytes) : null],
   ['Last heard', board.silent_ms === undefined ? null : ago(board.silent_ms)],
   ['Power', board.env?.power_mw ? `${number(board.env.power_mw / 1000)} W` : null], ['Load', board.env?.load_milli ? number(board.env.load_milli / 1000) : null],
-  ['Contains without', board.missing],
+  ['Contains without', board.missing], ['Program', board.software],
   ...(board.labels ?? []).map(label => [label.key, label.value]),
   ...(board.targets ?? []).map((also, index) => [`Target ${index + 2}`, h('span', {}, targetText(also.target), ` ${also.busy ?? 0} of ${also.slots} busy`)]),
 ]);
@@ -57,7 +58,7 @@ function historyOf(board, now) {
 }
 
 function driftFigure(table) {
-  const cell = api.columnsOf(table);
+  const cell = cellsOf(table);
   const points = name => table.rows.map(row => [cell(row, 'time_ms'), cell(row, name)]).filter(([, value]) => value > 0);
   const series = [{name: 'arithmetic', tone: 'tone-1', points: points('drift')}, {name: 'memory', tone: 'tone-2', points: points('drift_memory')}];
   return new Figure({
@@ -72,7 +73,7 @@ function driftFigure(table) {
 /** The last lines of the board's log, followed as it grows. */
 async function showLog(view, id, place) {
   const text = h('pre', {class: 'log', tabindex: '0', 'aria-label': 'Log of the board', role: 'log'});
-  const first = await api.optional(api.get(`boards/${encodeURIComponent(id)}/log`, {limit: LOG_LINES}, view.signal)).catch(error => ({error}));
+  const first = await api.optional(api.get(`boards/${encodeURIComponent(id)}/log`, {}, view.signal)).catch(error => ({error}));
   if (!first || first.error) {
     place.append(missing(first?.error?.message ?? 'The server does not give logs of boards.'));
     return;
@@ -80,7 +81,7 @@ async function showLog(view, id, place) {
   let since = 0;
   const take = page => {
     const atEnd = text.scrollTop + text.clientHeight >= text.scrollHeight - 4;
-    for (const one of page.lines) text.append(h('span', {class: `level-${/^(error|warn|info|debug)$/.test(one.level) ? one.level : 'info'}`}, `${one.text}\n`));
+    for (const one of page.lines) text.append(h('span', {class: `level-${/^(error|warn|info|debug)$/.test(one.level) ? one.level : 'info'}`}, `${one.time ?? ''} ${one.text}\n`));
     while (text.childElementCount > LOG_LINES) text.firstElementChild.remove();
     since = page.newest ?? page.lines.at(-1)?.number ?? since;
     if (atEnd) text.scrollTop = text.scrollHeight;

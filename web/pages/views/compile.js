@@ -9,6 +9,9 @@ import {ask, card, chip} from '../widgets.js';
 const POLL_MS = 2000;
 const ENDED = ['done', 'failed', 'cancelled'];
 
+/** What went wrong, or how many are before it. */
+const noteOf = row => row.error?.message ?? (row.state === 'waiting' && row.position ? `${row.position} before it` : '');
+
 const COLUMNS = [
   {name: 'target', title: 'Target', value: row => row.target, cell: row => h('span', {title: row.target}, targetName(row.target))},
   {name: 'state', title: 'State', value: row => row.state, cell: row => chip(row.state)},
@@ -16,7 +19,7 @@ const COLUMNS = [
   {name: 'module', title: 'Module', value: row => row.module, cell: row => (row.module ? h('a', {href: link(['modules', row.module])}, shortId(row.module)) : '')},
   {name: 'bytes', title: 'Size', numeric: true, value: row => row.bytes, cell: row => bytes(row.bytes)},
   {name: 'download', title: 'Download', value: row => (row.module ? api.address(`modules/${row.module}`) : ''), cell: row => (row.module ? h('a', {class: 'button', href: api.address(`modules/${encodeURIComponent(row.module)}`), download: 'model.kiln'}, 'Download') : '')},
-  {name: 'text', title: 'Note', value: row => row.text, cell: row => h('span', {class: 'wrap'}, row.text ?? '')},
+  {name: 'note', title: 'Note', value: noteOf, cell: row => h('span', {class: 'wrap'}, noteOf(row))},
 ];
 
 export async function show(view) {
@@ -30,8 +33,8 @@ export async function show(view) {
   const load = async () => {
     clearTimeout(timer);
     const answer = await api.get(path, {}, view.signal);
-    lead.replaceChildren(chip(answer.state), answer.name ? ` ${answer.name}` : ` ${shortId(id)}`);
-    table.set(answer.targets ?? []);
+    lead.replaceChildren(chip(answer.state), ` ${shortId(id)}`);
+    table.set(answer.modules);
     cancel.hidden = ENDED.includes(answer.state);
     view.setLive(cancel.hidden ? 'still' : 'live');
     if (!cancel.hidden) timer = setTimeout(() => load().catch(error => { if (!view.signal.aborted) view.fail(error); }), POLL_MS);

@@ -19,14 +19,18 @@ const OUTCOME_TONES = {ok: 'free', build_error: 'sick', link_error: 'sick', wron
 
 const taskLink = (job, task) => h('a', {href: link(['tasks', task.key], {job: job.job, target: job.target}), title: task.key}, task.label || task.op || shortKey(task.key));
 
+/** Device time: of its trials' records, or as the server counts it. */
+const boardSeconds = (job, trials) => job.board_seconds ?? (trials.boardNs ? trials.boardNs / 1e9 : undefined);
+
 function numbersOf(job, trials) {
+  const seconds = boardSeconds(job, trials);
   const whole = inference(job.tasks ?? []);
   const saved = whole.default_ns - whole.best_ns;
   return [
     {label: 'Gain over the default', value: whole.known ? times(whole.default_ns / whole.best_ns) : '–', note: whole.known ? `${time(whole.default_ns)} → ${time(whole.best_ns)}` : 'not every task has a time yet'},
     {label: 'Trials', value: count(job.done ?? 0), note: job.trials ? `of ${count(job.trials)}` : ''},
     {label: 'Time spent', value: span(job.age_ms), note: job.eta_ms && !ENDED.includes(job.state) ? `about ${span(job.eta_ms)} left` : ''},
-    {label: 'Device time', value: job.board_seconds === undefined ? '–' : span(1000 * job.board_seconds), note: job.board_seconds && whole.known && saved > 0 ? `saves ${time(saved)} an inference` : `${job.boards ?? 0} boards now`},
+    {label: 'Device time', value: seconds === undefined ? '–' : span(1000 * seconds), note: seconds && whole.known && saved > 0 ? `saves ${time(saved)} an inference` : `${job.boards ?? 0} boards now`},
     {label: 'Failed trials', value: percent(failedShare(job, trials), 1), note: `${count((job.tasks ?? []).reduce((sum, task) => sum + (task.failed ?? 0), 0))} trials`},
   ];
 }
@@ -38,11 +42,12 @@ function failedShare(job, trials) {
 }
 
 /** When the saved time has paid for the device time: after so many inferences. */
-function bought(job) {
+function bought(job, trials) {
+  const seconds = boardSeconds(job, trials);
   const whole = inference(job.tasks ?? []);
   const saved = whole.default_ns - whole.best_ns;
-  if (!whole.known || !(saved > 0) || !(job.board_seconds > 0)) return '';
-  return `${span(1000 * job.board_seconds)} of devices bought ${time(saved)} per inference; they are paid back after ${count(job.board_seconds * 1e9 / saved)} inferences.`;
+  if (!whole.known || !(saved > 0) || !(seconds > 0)) return '';
+  return `${span(1000 * seconds)} of devices bought ${time(saved)} per inference; they are paid back after ${count(seconds * 1e9 / saved)} inferences.`;
 }
 
 const taskColumns = (job, trials) => [
@@ -58,15 +63,15 @@ const taskColumns = (job, trials) => [
   {name: 'rest', title: 'Note', value: task => task.fault || RESTS[task.rest ?? 0], cell: task => h('span', {class: 'clip', title: task.fault || RESTS[task.rest ?? 0]}, task.fault || RESTS[task.rest ?? 0] || '')},
 ];
 
-/** Tasks with their share of an inference and their fault. */
-function tasksOf(job) {
+/** Tasks with their share of an inference, their fault, and the names that records have for them. */
+function tasksOf(job, labels) {
   const whole = inference(job.tasks ?? []);
   const faults = new Map((job.faults ?? []).map(fault => [fault.key, fault.text]));
-  return (job.tasks ?? []).map(task => ({...task, share: whole.best_ns > 0 && task.weight ? task.weight * shipped(task) / whole.best_ns : undefined, fault: faults.get(task.key)}));
+  return (job.tasks ?? []).map(task => ({...task, label: labels.get(task.key), share: whole.best_ns > 0 && task.weight ? task.weight * shipped(task) / whole.best_ns : undefined, fault: faults.get(task.key)}));
 }
 
-function convergence(job, trials) {
-  const chosen = () => tasksOf(job()).filter(task => trials.tasks.get(task.key)?.steps.length)
+function convergence(job, trials, labels) {
+  const chosen = () => tasksOf(job(), labels).filter(task => trials.tasks.get(task.key)?.steps.length)
     .sort((a, b) => (b.share ?? 0) - (a.share ?? 0)).slice(0, CURVES_MAX);
   const series = () => chosen().map((task, index) => ({name: task.label || task.op || shortKey(task.key), tone: `tone-${index + 1}`, step: true, points: trials.speed(task.key, task.default_ns)}));
   return new Figure({
@@ -100,9 +105,9 @@ const WINNER_COLUMNS = [
   {name: 'trial', title: 'Trial', numeric: true, value: row => row.trial_index},
 ];
 
-async function winners(view, id, place) {
+async function winners(view, id, place, asked) {
   const table = new Table(WINNER_COLUMNS, {caption: 'Winning schedules', key: row => row.trial_id, empty: 'No schedule has won yet.', sort: {name: 'time', descending: true}});
-  const found = await api.optional(api.get('records/best', {job: id, limit: 1000}, view.signal)).catch(() => null);
+  const found = await asked;
   place.append(found ? table.element : missing('The records of this job are not in the database that this server asks.'));
   if (found) table.set(found.items);
 }
@@ -132,13 +137,15 @@ export async function show(view) {
   ahead.catch(() => null); // whoever awaits it below is told
   let job = await api.get(path, {}, view.signal);
   const trials = new Trials();
+  const labels = new Map();
+  const best = api.optional(api.get('records/best', {job: id, limit: 1000}, view.signal)).catch(() => null);
   const buttons = actions(() => job);
   const lead = view.heading(job.model_name || `Job ${shortId(id)}`, h('span', {class: 'job-links'}), ...buttons);
   const numbers = new Figures();
   const about = h('div');
   const paid = h('p', {class: 'muted'});
   const table = new Table(taskColumns(() => job, trials), {caption: 'Tasks', key: task => task.key, empty: 'Its tasks are not known yet.', sort: {name: 'share', descending: true}});
-  const curves = convergence(() => job, trials);
+  const curves = convergence(() => job, trials, labels);
   const ends = outcomes(trials);
   const won = h('section', {class: 'card'}, h('h2', {}, 'Winning schedules'));
   view.body.append(numbers.element, paid, curves.element, h('section', {class: 'card'}, h('h2', {}, 'Tasks'), table.element),
@@ -148,8 +155,8 @@ export async function show(view) {
     lead.replaceChildren(chip(job.state), job.text ? ` ${job.text}` : '');
     buttons[1].hidden = buttons[0].hidden = ENDED.includes(job.state);
     numbers.set(numbersOf(job, trials));
-    paid.textContent = bought(job);
-    table.set(tasksOf(job));
+    paid.textContent = bought(job, trials);
+    table.set(tasksOf(job, labels));
     about.replaceChildren(facts([
       ['Job', job.job], ['Target', targetText(job.target)], ['Person', job.user], ['Project', job.project], ['Priority', job.priority], ['Searcher', job.searcher],
       ['Tuner', job.tuner_name || shortId(job.tuner)], ['Module', job.module ? h('a', {href: link(['modules', job.module])}, shortId(job.module)) : null],
@@ -162,8 +169,8 @@ export async function show(view) {
     const part = await asked;
     if (!part) return false;
     next = part.next ?? next;
-    trials.add(part, task => (typeof task === 'number' ? job.tasks?.[task]?.key : task));
-    return part.rows.length >= TRIALS_PER_ASK;
+    trials.add(part);
+    return part.more;
   };
   const more = async () => {
     const before = trials.total;
@@ -173,6 +180,8 @@ export async function show(view) {
     ends.draw();
     update();
   };
+  update();
+  for (const row of (await best)?.items ?? []) if (row.label) labels.set(row.task_key, row.label);
   update();
   await more();
   const soon = bounded(() => more().catch(() => null), () => (document.hidden ? 10000 : 1000)); // the next event tries again
@@ -187,5 +196,5 @@ export async function show(view) {
     update();
     soon();
   }]))});
-  await winners(view, id, won);
+  await winners(view, id, won, best);
 }

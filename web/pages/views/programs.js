@@ -7,7 +7,7 @@ import {link, parse} from '../router.js';
 import {inWords} from '../trace_words.js';
 import {facts, missing, tabs} from '../widgets.js';
 
-const STAGES = [['trace', 'Trace in words'], ['steps', 'Trace'], ['loops', 'Loops'], ['assembly', 'Assembly']];
+const STAGES = [['words', 'In words'], ['trace', 'Trace in words'], ['steps', 'Trace'], ['loops', 'Loops'], ['assembly', 'Assembly']];
 const ROWS_MAX = 5000; // of a comparison; more lines are named, not shown
 
 const routeOf = tab => (tab === 'steps' ? 'trace' : tab);

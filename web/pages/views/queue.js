@@ -28,11 +28,11 @@ const PROJECT_COLUMNS = [
   {name: 'seconds', title: 'Board time today', numeric: true, value: row => row.board_seconds, cell: row => span(1000 * (row.board_seconds ?? 0))},
 ];
 
-/** Shares and weights of projects as parts of the whole. */
+/** Shares as parts of the whole, beside what weights give: the tracker's own `fair_share`, or the weight's part. */
 export function shares(projects) {
   const sum = key => projects.reduce((total, project) => total + (project[key] ?? 0), 0);
   const [share, weight] = [sum('share') || 1, sum('weight') || 1];
-  return projects.map(project => ({...project, share: (project.share ?? 0) / share, due: (project.weight ?? 0) / weight}));
+  return projects.map(project => ({...project, share: (project.share ?? 0) / share, due: project.fair_share ?? (project.weight ?? 0) / weight}));
 }
 
 export async function show(view) {
@@ -50,8 +50,8 @@ export async function show(view) {
   view.body.append(waiting.element, h('div', {class: 'grid'}, figure.element, h('section', {class: 'card'}, h('h2', {}, 'Projects'), table.element)));
   const load = async () => {
     const queue = await api.get('queue', {}, view.signal);
-    const jobs = queue.waiting ?? queue.items ?? [];
-    projects = shares(queue.projects ?? []);
+    const jobs = queue.jobs;
+    projects = shares(queue.projects);
     lead.textContent = jobs.length === 0 ? 'Every job has what it asked for.' : `${count(jobs.length)} jobs wait; the longest for ${span(Math.max(...jobs.map(job => job.age_ms ?? 0)))}.`;
     waiting.set(jobs);
     table.set(projects);

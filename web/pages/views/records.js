@@ -33,7 +33,7 @@ const STATS_COLUMNS = [
   {name: 'target', title: 'Target', value: row => row.target, cell: row => targetText(row.target)},
   {name: 'records', title: 'Records', numeric: true, value: row => row.records, cell: row => count(row.records)},
   {name: 'ok', title: 'Ok', numeric: true, value: row => row.ok, cell: row => count(row.ok)},
-  {name: 'best', title: 'Best', numeric: true, value: row => row.best_ms, cell: row => time(1e6 * row.best_ms)},
+  {name: 'best', title: 'Best', numeric: true, value: row => row.best_ns || undefined, cell: row => time(row.best_ns)},
   {name: 'outcomes', title: 'Outcomes', value: row => Object.entries(row.outcomes ?? {}).map(([name, number]) => `${name} ${number}`).join(', ')},
 ];
 const COMPARE_COLUMNS = [
@@ -73,8 +73,8 @@ async function showList(view, tab, targets) {
     const now = JSON.stringify(filters);
     if (now !== asked) {
       asked = now;
-      page = await api.get(`records/${tab}`, {...filters, limit: LIMIT}, view.signal);
-      note.textContent = page.total > page.items.length ? `The first ${count(page.items.length)} of ${count(page.total)} rows; name a task or a target to see others.` : '';
+      page = await api.get(`records/${tab}`, {...filters, ...(tab === 'stats' && {job: undefined}), ...(tab === 'history' && {newest: true}), limit: LIMIT}, view.signal);
+      note.textContent = page.more || page.total > page.items.length ? `These are the first ${count(page.items.length)} rows; name a task or a target to see others.` : '';
     }
     refresh();
   };
@@ -90,15 +90,20 @@ async function showComparison(view, targets) {
   const query = view.query;
   const kind = query.kind || 'targets';
   const options = targets.map(one => [one, targetName(one)]);
-  const day = value => (value ? new Date(Number(value)).toISOString().slice(0, 10) : '');
-  const date = (name, fallback) => h('input', {type: 'date', value: day(query[name] || fallback), onchange: event => setQuery({[name]: String(Date.parse(event.target.value))})});
+  const day = ms => new Date(ms).toISOString().slice(0, 10);
   const now = Date.now();
+  const [from, to] = [query.from || day(now - 7 * DAY_MS), query.to || day(now + DAY_MS)];
+  const date = (name, value) => h('input', {type: 'date', value, onchange: event => setQuery({[name]: event.target.value})});
   const inputs = kind === 'targets'
     ? [field('First target', choice(options, query.a || targets[0], value => setQuery({a: value}))), field('Second target', choice(options, query.b || targets[1] || targets[0], value => setQuery({b: value})))]
-    : [field('First date', date('from', now - 7 * DAY_MS)), field('Second date', date('to', now)), field('Target', choice([['', 'any target'], ...options], query.target ?? '', value => setQuery({target: value})))];
+    : [field('Best before', date('from', from)), field('Best before (second)', date('to', to)), field('Target', choice([['', 'any target'], ...options], query.target ?? '', value => setQuery({target: value})))];
   view.body.append(tabs('What is compared', [['targets', 'Two targets'], ['dates', 'Two dates']], kind, name => link(['records'], {tab: 'compare', kind: name})), h('form', {class: 'filters', 'aria-label': 'What to compare', onsubmit: event => event.preventDefault()}, inputs));
   view.onQuery = () => view.again();
-  const asked = kind === 'targets' ? {a: query.a || targets[0], b: query.b || targets[1] || targets[0]} : {from: query.from || now - 7 * DAY_MS, to: query.to || now, target: query.target};
+  const asked = kind === 'targets' ? {target: [query.a || targets[0], query.b || targets[1] || targets[0]]} : {before: [from, to], target: query.target};
+  if (targets.length === 0) {
+    view.body.append(missing('There are no records yet.'));
+    return;
+  }
   const found = await api.optional(api.get('records/compare', {...asked, limit: LIMIT}, view.signal));
   if (!found) {
     view.body.append(missing('The server does not compare records.'));
@@ -121,7 +126,7 @@ async function showComparison(view, targets) {
 
 export async function show(view) {
   const tab = TABS.some(([name]) => name === view.query.tab) ? view.query.tab : 'best';
-  view.heading('Records', h('a', {class: 'button quiet', href: api.address('records/export', {task: view.query.task, target: view.query.target}), download: 'records.jsonl'}, 'Export as JSON lines'));
+  view.heading('Records', h('a', {class: 'button quiet', href: api.address('records/export'), download: 'records.jsonl'}, 'Export as JSON lines'));
   view.body.append(tabs('Kinds of rows', TABS, tab, name => link(['records'], {...view.query, tab: name})));
   const stats = await api.get('records/stats', {limit: LIMIT}, view.signal);
   const targets = [...new Set(stats.items.map(row => row.target))].sort();

@@ -5,7 +5,8 @@ import {Figure} from '../chart/figure.js';
 import {roofline} from '../chart/roofline.js';
 import {scatter} from '../chart/scatter.js';
 import {bestSoFar} from '../chart/series.js';
-import {choice, field, h} from '../dom.js';
+import {cellsOf, leastBytes} from '../columns.js';
+import {field, h} from '../dom.js';
 import {count, flops, number, percent, shortId, shortKey, stamp, targetName, time, times} from '../format.js';
 import {link, setQuery} from '../router.js';
 import {Table} from '../table.js';
@@ -14,59 +15,82 @@ import {programs} from './programs.js';
 
 const OUTCOME_TONES = {ok: 'tone-2', final: 'tone-1', build_error: 'sick', link_error: 'sick', wrong_result: 'quarantined', timeout: 'waiting', crash: 'quarantined', board_lost: 'lost', infra: 'drained'};
 const TRIALS_PER_ASK = 100000;
-const X_CHOICES = [['time_ms', 'time'], ['trial', 'number of the trial']];
+const X_CHOICES = [['time', 'time'], ['index', 'number of the trial']];
+const LOAD = 'load';
 
-/** Trials as objects of the columns that the page uses, their features kept in the row. */
-function trialsOf(table) {
-  const cell = api.columnsOf(table);
-  return table.rows.map(row => ({
-    id: cell(row, 'trial_id'), job: cell(row, 'job'), time_ms: cell(row, 'time_ms'), trial: cell(row, 'trial'), outcome: cell(row, 'outcome'), median_ns: cell(row, 'median_ns'),
-    searcher: cell(row, 'searcher'), algorithm: cell(row, 'algorithm'), final: cell(row, 'final'), raced: cell(row, 'raced'), share: cell(row, 'share_of_peak'), value: name => cell(row, name),
-  }));
+const COLUMNS = ['trial', 'index', 'stored_ms', 'outcome', 'median_ns', 'searcher', 'algorithm', 'final', 'raced', 'share_of_peak', 'gflops', 'layout_in', 'layout_out'];
+
+/** Trials of one part of the answer, as objects. */
+function trialsOf(part) {
+  const cell = cellsOf(part);
+  return part.rows.map(row => Object.fromEntries(COLUMNS.map(name => [name, cell(row, name)])));
 }
 
 async function loadTrials(view, key, target) {
-  let table = null;
+  const trials = [];
   for (let since = 0; ;) {
     const part = await api.optional(api.get(`tasks/${encodeURIComponent(key)}/trials`, {target, job: view.query.job, since, limit: TRIALS_PER_ASK}, view.signal));
-    if (!part) return table;
-    table = table ? {...table, rows: table.rows.concat(part.rows)} : part;
-    if (part.rows.length === 0 || part.next === undefined || part.next === since) return table;
+    if (!part) return null;
+    trials.push(...trialsOf(part));
+    if (!part.more) return trials;
     since = part.next;
   }
 }
 
+/** Features of trials, as the cost model sees them: {names, of: Map trial -> values}. The server replays every schedule for it. */
+async function loadFeatures(view, key, target) {
+  const found = await api.optional(api.get('cost-model', {target, task: key}, view.signal));
+  const told = found?.items.find(one => one.event === 'trials');
+  return {names: told?.features.map(one => one.name) ?? [], of: new Map(told?.trials.map(one => [one.trial, one.values]))};
+}
+
+/** What the points lie over: [name, text]. */
+const axesOf = features => [...X_CHOICES, ...(features ? features.names.map(name => [name, `feature: ${name}`]) : [[LOAD, 'features (the cost model is asked) …']])];
+
 /** All trials over time, over their number, or over a feature; the staircase is the best so far. */
-function cloud(trials, features, view) {
-  const x = () => view.query.x || 'time_ms';
-  const isFeature = () => features.includes(x());
+function cloud(trials, view, key, target) {
   const valid = trials.filter(trial => trial.median_ns > 0);
-  const groups = () => ['ok', 'final'].map(name => ({name, tone: OUTCOME_TONES[name], trials: valid.filter(trial => (trial.final ? 'final' : 'ok') === name)}));
-  const start = valid.reduce((least, trial) => Math.min(least, trial.time_ms ?? Infinity), Infinity);
-  const at = trial => (x() === 'time_ms' ? (trial.time_ms - start) / 1000 : x() === 'trial' ? trial.trial : trial.value(x()));
-  const select = choice([...X_CHOICES, ...features.map(name => [name, `feature: ${name}`])], x(), value => setQuery({x: value}), {'aria-label': 'Horizontal axis'});
-  return new Figure({
-    title: 'All trials', empty: 'No trial of this task ran to its end.', controls: h('div', {class: 'figure-controls'}, field('Over', select)),
+  const start = valid.reduce((least, trial) => Math.min(least, trial.stored_ms), Infinity);
+  let features = null;
+  const x = () => (features?.names.includes(view.query.x) || X_CHOICES.some(([name]) => name === view.query.x) ? view.query.x : 'time');
+  const at = trial => (x() === 'time' ? (trial.stored_ms - start) / 1000 : x() === 'index' ? trial.index : features.of.get(trial.trial)?.[features.names.indexOf(x())] ?? NaN);
+  const groups = ['ok', 'final'].map(name => ({name, tone: OUTCOME_TONES[name], trials: valid.filter(trial => (trial.final ? 'final' : 'ok') === name)}));
+  const select = h('select', {onchange: event => (event.target.value === LOAD ? load() : setQuery({x: event.target.value}))});
+  const told = h('span', {class: 'hint', role: 'status'});
+  const offer = () => select.replaceChildren(...axesOf(features).map(([value, text]) => h('option', {value, selected: value === x()}, text)));
+  const load = async () => {
+    told.textContent = 'The cost model learns …';
+    features = await loadFeatures(view, key, target).catch(() => ({names: [], of: new Map()}));
+    told.textContent = features.names.length ? '' : 'The server knows no features of these trials.';
+    offer();
+    if (!view.query.x || view.query.x === 'time') setQuery({x: features.names[0]});
+    figure.draw();
+  };
+  const figure = new Figure({
+    title: 'All trials', empty: 'No trial of this task ran to its end.', controls: h('div', {class: 'figure-controls'}, field('Over', select), told),
     height: width => Math.max(260, Math.min(460, width * 0.4)),
     note: 'A click on a point shows that trial’s program below; the table lists the same trials.',
     draw: (width, height) => {
-      const series = groups().map(group => ({...group, points: group.trials.map(trial => [at(trial), trial.median_ns])}));
-      const chosen = valid.find(trial => trial.id === view.query.trial);
+      const chosen = valid.find(trial => trial.trial === view.query.trial);
       return scatter({
-        width, height, series, onPick: (name, index) => setQuery({trial: groups().find(group => group.name === name).trials[index].id}),
-        x: {kind: 'linear', title: x() === 'time_ms' ? 'seconds since the first trial' : x() === 'trial' ? 'number of the trial' : x(), format: number},
+        width, height, series: groups.map(group => ({...group, points: group.trials.map(trial => [at(trial), trial.median_ns])})),
+        onPick: (name, index) => setQuery({trial: groups.find(group => group.name === name).trials[index].trial}),
+        x: {kind: 'linear', title: {time: 'seconds since the first trial', index: 'number of the trial'}[x()] ?? x(), format: number},
         y: {kind: 'log', title: 'time of a run', format: time},
-        curves: isFeature() ? [] : [{tone: 'tone-1', points: bestSoFar(valid.map(trial => [at(trial), trial.median_ns]).sort((a, b) => a[0] - b[0]))}],
+        curves: ['time', 'index'].includes(x()) ? [{tone: 'tone-1', points: bestSoFar(valid.map(trial => [at(trial), trial.median_ns]).sort((a, b) => a[0] - b[0]))}] : [],
         selected: chosen ? [at(chosen), chosen.median_ns] : null,
         describe: (name, index) => {
-          const trial = groups().find(group => group.name === name).trials[index];
-          return `${time(trial.median_ns)} · ${trial.searcher ?? ''} · trial ${trial.trial}`;
+          const trial = groups.find(group => group.name === name).trials[index];
+          return `${time(trial.median_ns)} · ${trial.searcher} · trial ${trial.index}`;
         },
       });
     },
     text: () => `${count(valid.length)} trials with a time; the fastest took ${time(valid.reduce((least, trial) => Math.min(least, trial.median_ns), Infinity))}.`,
-    table: () => ({names: ['trial', x(), 'median_ns', 'outcome', 'searcher'], rows: trials.map(trial => [trial.id, x() === 'time_ms' ? trial.time_ms : at(trial), trial.median_ns, trial.outcome, trial.searcher])}),
+    table: () => ({names: ['trial', x(), 'median_ns', 'outcome', 'searcher'], rows: trials.map(trial => [trial.trial, at(trial), trial.median_ns, trial.outcome, trial.searcher])}),
   });
+  offer();
+  if (view.query.x && view.query.x !== x()) load(); // a link to a feature
+  return figure;
 }
 
 function outcomes(trials) {
@@ -79,30 +103,32 @@ function outcomes(trials) {
   });
 }
 
-function roof(task, known, trials) {
-  const best = trials.filter(trial => trial.median_ns > 0).reduce((least, trial) => (trial.median_ns < (least?.median_ns ?? Infinity) ? trial : least), null);
+function roof(task, trials, fastest) {
+  const bytes = leastBytes(task.program);
   const first = trials.find(trial => trial.searcher === 'default' && trial.median_ns > 0);
-  const intensity = task.flops / task.bytes;
-  const points = [['default', first, 'tone-4'], ['best', best, 'tone-1']].filter(([, trial]) => trial).map(([name, trial, tone]) => ({name, tone, intensity, rate: 1e9 * task.flops / trial.median_ns}));
+  const of = trials.find(trial => trial.share_of_peak > 0);
+  const peak = of ? 1e9 * of.gflops / of.share_of_peak : undefined;
+  const points = [['default', first, 'tone-4'], ['best', fastest, 'tone-1']].filter(([, trial]) => trial).map(([name, trial, tone]) => ({name, tone, intensity: task.flops / bytes, rate: 1e9 * trial.gflops}));
   return new Figure({
-    title: 'Roofline', empty: task.bytes ? 'The peak of this target is not known.' : 'The memory traffic of this task is not known to the server.', height: 280,
-    note: `${points.map(point => `${point.name}: ${flops(point.rate)}`).join(', ')}. Operations per byte count each input and output once.`,
-    draw: (width, height) => roofline({width, height, peak: known?.peak_flops, bandwidth: known?.bandwidth, points}),
-    text: () => points.map(point => `${point.name} reaches ${percent(point.rate / Math.min(known.peak_flops, intensity * known.bandwidth))} of what is possible`).join('; '),
+    title: 'Roofline', empty: 'The operations, the memory traffic or the peak of this task are not known.', height: 280,
+    note: `${points.map(point => `${point.name}: ${flops(point.rate)}`).join(', ')}. Operations per byte count each input and output once.${task.bandwidth ? '' : ' The rate of this target’s memory is not known to the server, so only its peak is drawn.'}`,
+    draw: (width, height) => roofline({width, height, peak, bandwidth: task.bandwidth, points}),
+    text: () => points.map(point => `${point.name} reaches ${percent(point.rate / peak)} of the peak`).join('; '),
     table: () => ({names: ['schedule', 'operations per byte', 'operations per second'], rows: points.map(point => [point.name, point.intensity, point.rate])}),
   });
 }
 
-const trialColumns = view => [
-  {name: 'trial', title: 'Trial', numeric: true, value: trial => trial.trial, cell: trial => h('button', {type: 'button', class: 'link', 'aria-label': `Show trial ${trial.trial}`, onclick: () => setQuery({trial: trial.id})}, String(trial.trial ?? shortId(trial.id)))},
+const TRIAL_COLUMNS = [
+  {name: 'trial', title: 'Trial', numeric: true, value: trial => trial.index, cell: trial => h('button', {type: 'button', class: 'link', 'aria-label': `Show trial ${trial.index}`, onclick: () => setQuery({trial: trial.trial})}, String(trial.index))},
   {name: 'time', title: 'Time', numeric: true, value: trial => trial.median_ns || undefined, cell: trial => time(trial.median_ns)},
-  {name: 'share', title: 'Of peak', numeric: true, value: trial => trial.share, cell: trial => percent(trial.share)},
+  {name: 'share', title: 'Of peak', numeric: true, value: trial => trial.share_of_peak || undefined, cell: trial => (trial.share_of_peak ? percent(trial.share_of_peak) : '')},
   {name: 'outcome', title: 'Outcome', value: trial => trial.outcome, cell: trial => (trial.final ? 'ok, final' : trial.raced ? 'ok, stopped early' : trial.outcome)},
   {name: 'searcher', title: 'Searcher', value: trial => trial.searcher},
   {name: 'algorithm', title: 'Algorithm', value: trial => trial.algorithm},
-  {name: 'stored', title: 'Stored', numeric: true, value: trial => trial.time_ms, cell: trial => stamp(trial.time_ms)},
-  {name: 'job', title: 'Job', value: trial => trial.job, cell: trial => h('a', {href: link(['jobs', trial.job])}, shortId(trial.job))},
-  {name: 'beside', title: 'Beside', value: () => '', cell: trial => h('button', {type: 'button', class: 'link', 'aria-label': `Compare with trial ${trial.trial}`, onclick: () => setQuery({with: trial.id})}, 'compare')},
+  {name: 'stored', title: 'Stored', numeric: true, value: trial => trial.stored_ms, cell: trial => stamp(trial.stored_ms)},
+  {name: 'in', title: 'Layouts in', value: trial => trial.layout_in, cell: trial => h('code', {class: 'clip', title: trial.layout_in}, trial.layout_in)},
+  {name: 'out', title: 'Layouts out', value: trial => trial.layout_out, cell: trial => h('code', {class: 'clip', title: trial.layout_out}, trial.layout_out)},
+  {name: 'beside', title: 'Beside', value: () => '', cell: trial => h('button', {type: 'button', class: 'link', 'aria-label': `Compare with trial ${trial.index}`, onclick: () => setQuery({with: trial.trial})}, 'compare')},
 ];
 
 export async function show(view) {
@@ -110,31 +136,30 @@ export async function show(view) {
   const task = await api.get(`tasks/${encodeURIComponent(key)}`, {}, view.signal);
   const targets = task.targets ?? [];
   const target = view.query.target || targets[0]?.target;
-  const known = targets.find(one => one.target === target);
   const lead = view.heading(task.label || task.op || shortKey(key));
   lead.textContent = `Task ${shortKey(key)}${target ? ` on ${targetName(target)}` : ''}${view.query.job ? `, trials of job ${shortId(view.query.job)} only` : ''}`;
   if (targets.length > 1) view.body.append(tabs('Target', targets.map(one => [one.target, targetName(one.target)]), target, name => link(['tasks', key], {target: name})));
-  const loaded = await loadTrials(view, key, target);
-  if (!loaded) {
+  const trials = await loadTrials(view, key, target);
+  if (!trials) {
     view.body.append(missing('The trials of this task are not in the database that this server asks.'));
     return;
   }
-  const trials = trialsOf(loaded);
-  const points = cloud(trials, loaded.features ?? [], view);
-  const table = new Table(trialColumns(view), {caption: 'Trials', key: trial => trial.id, empty: 'No trials.', sort: {name: 'time', descending: false}, selected: () => view.query.trial});
-  const fastest = trials.filter(trial => trial.median_ns > 0).sort((a, b) => a.median_ns - b.median_ns)[0];
+  const points = cloud(trials, view, key, target);
+  const table = new Table(TRIAL_COLUMNS, {caption: 'Trials', key: trial => trial.trial, empty: 'No trials.', sort: {name: 'time', descending: false}, selected: () => view.query.trial});
+  const fastest = trials.reduce((least, trial) => (trial.median_ns > 0 && trial.median_ns < (least?.median_ns ?? Infinity) ? trial : least), null);
+  const first = trials.find(trial => trial.searcher === 'default' && trial.median_ns > 0);
   const program = h('div');
   view.body.append(
-    points.element, h('div', {class: 'grid'}, roof(task, known, trials).element, outcomes(trials).element),
+    points.element, h('div', {class: 'grid'}, roof(task, trials, fastest).element, outcomes(trials).element),
     program, h('section', {class: 'card'}, h('h2', {}, 'Trials'), table.element),
     card('About', facts([
-      ['Key', key], ['Operators', task.op], ['Operations', task.flops ? count(task.flops) : null], ['Least memory traffic', task.bytes ? `${count(task.bytes)} bytes` : null], ['Target', target],
-      ['Gain', known?.default_ns && known?.best_ns ? times(known.default_ns / known.best_ns) : null],
-    ]), task.canonical ? h('pre', {class: 'code', tabindex: '0', 'aria-label': 'Computation'}, task.canonical) : null));
+      ['Key', key], ['Operators', task.op], ['Operations', task.flops ? count(task.flops) : null], ['Least memory traffic', leastBytes(task.program) ? `${count(leastBytes(task.program))} bytes` : null], ['Target', target],
+      ['Gain over the default', first && fastest ? times(first.median_ns / fastest.median_ns) : null],
+    ]), task.program ? h('pre', {class: 'code', tabindex: '0', 'aria-label': 'Computation'}, task.program) : null));
   table.set(trials);
   const showProgram = async () => {
-    const [left, right] = [view.query.trial || fastest?.id, view.query.with];
-    if (left) await programs(view, program, {left, right, tab: view.query.tab || 'trace'});
+    const [left, right] = [view.query.trial || fastest?.trial, view.query.with];
+    if (left) await programs(view, program, {left, right, tab: view.query.tab || 'words'});
   };
   let shown = JSON.stringify(['x', 'trial', 'with', 'tab'].map(name => view.query[name]));
   view.onQuery = query => {

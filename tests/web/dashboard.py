@@ -42,7 +42,7 @@ class Dashboard(Chromium):
 
     def go(self, view):
         """Shows a view and waits until its data are there."""
-        fragment = "#/" + VIEWS.get(view, view).format(**names(self.lab))
+        fragment = "#/" + VIEWS.get(view, view).format(**(names(self.lab) if self.lab else {}))
         self.evaluate(f"location.hash = {json.dumps(fragment)}")
         self.until("Boolean(document.querySelector('.view h1, .problem'))", view)
         self.settle(view)

@@ -17,7 +17,7 @@ export function ticks(low, high, wanted = 5) {
 /** Powers of ten, and where those are few also 2 and 5 times them. */
 export function logTicks(low, high, wanted = 5) {
   const decades = Math.log10(high / low);
-  const factors = decades > wanted ? [1] : decades > 1 ? [1, 3] : [1, 2, 3, 5, 7];
+  const factors = decades > wanted ? [1] : decades > 2 ? [1, 3] : decades > 0.8 ? [1, 2, 5] : [1, 2, 3, 5, 7];
   const every = Math.max(1, Math.ceil(decades / (wanted + 2)));
   const found = [];
   for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power++) {

@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""The dashboard as kiln-web serves it, over a real tracker, board and tuner, while and after a model is tuned."""
+import json
+import sys
+
+from dashboard import ROOT, Dashboard, harness
+from web_data import Server
+
+HOSTILE = "<img src=x onerror=hostile()>"  # a label has no = in its value
+TRIALS = 40
+
+
+def start(world):
+    """A server, a board with a hostile label, a tuner, and a job that runs."""
+    if not (harness.PROGRAMS / "web/kiln-web").exists():
+        raise harness.Skip("kiln-web is missing: it was not built")
+    server = Server(world, records=world.path("tuner.db"))
+    world.board(server.address, "--labels", f"room={HOSTILE}")
+    world.tuner(server.address)
+    return server
+
+
+def tune(world, server):
+    return world.start("kiln", "tune", ROOT / "examples/digits/digits.onnx", "--trials", TRIALS, "--tracker", server.address, "--db", world.path("client.db"), "--json")
+
+
+def open_dashboard(world, server):
+    return Dashboard(world, f"{server.base}/#token={server.token}")
+
+
+def no_view_complains(browser):
+    assert not browser.evaluate("document.querySelectorAll('.problem').length"), browser.evaluate("document.querySelector('.problem').textContent")
+    bad = [error for error in browser.errors() if "404" not in json.dumps(error)]  # what this server does not have; the view says so
+    assert not bad, bad
+
+
+def test_a_job_is_followed_from_its_start_to_its_records(world):
+    server = start(world)
+    with open_dashboard(world, server) as browser:
+        browser.until("document.querySelectorAll('a.tile').length === 1", "the board")
+        tuning = tune(world, server)
+        browser.go("jobs")
+        browser.until("[...document.querySelectorAll('tbody a')].some(link => link.textContent === 'digits.onnx')", "the job without a reload")
+        job = browser.evaluate("document.querySelector('tbody a').getAttribute('href').split('/').at(-1)")
+        browser.go(f"jobs/{job}")
+        browser.until("document.querySelector('.lead').textContent.includes('done')", "the end of the job, by events")
+        assert tuning.wait() == 0
+        browser.until("document.querySelectorAll('figure path.curve').length > 0", "convergence")
+        told = browser.evaluate("document.querySelector('.kpis').textContent")
+        assert f"of {TRIALS}" in told and "×" in told, told
+        tasks = [task["key"] for task in server.get(f"jobs/{job}")["tasks"]]
+        for view in ("fleet", f"boards/{server.get('boards')['items'][0]['node']}", "queue", "jobs", f"jobs/{job}", "records", "records?tab=top", "records?tab=history", "records?tab=stats", "records?tab=compare", "records?tab=compare&kind=dates", "cost-model", "submit"):
+            browser.go(view)
+            no_view_complains(browser)
+        browser.go(f"tasks/{tasks[1]}")
+        trials = len(server.get(f"tasks/{tasks[1]}/trials")["rows"])
+        assert browser.evaluate("document.querySelector('table[aria-rowcount]').getAttribute('aria-rowcount')") == str(trials + 1)
+        for tab, says in (("words", "reduced over"), ("trace", "Split the loop"), ("steps", "split("), ("loops", "loops:"), ("assembly", ".text")):
+            browser.go(f"tasks/{tasks[1]}?tab={tab}")
+            browser.until(f"document.querySelector('main').textContent.includes({json.dumps(says)})", tab)
+        no_view_complains(browser)
+
+
+def test_names_of_boards_stay_text(world):
+    server = start(world)
+    with open_dashboard(world, server) as browser:
+        browser.until(f"[...document.querySelectorAll('.room h2')].some(one => one.textContent === {json.dumps(HOSTILE)})", "the room's name")
+        assert browser.evaluate("[window.hostile ?? null, document.querySelectorAll('main img').length]") == [None, 0]
+        no_view_complains(browser)
+
+
+def test_a_board_is_drained_and_released_by_its_page(world):
+    server = start(world)
+    node = server.get("boards")["items"][0]["node"]
+    with open_dashboard(world, server) as browser:
+        browser.go(f"boards/{node}")
+        for place, state in ((0, "drained"), (2, "free")):
+            browser.evaluate(f"[...document.querySelectorAll('.actions button')][{place}].click(); document.querySelector('dialog input').value = 'a test'; document.querySelector('dialog form').requestSubmit(); 1")
+            browser.until(f"!document.querySelector('dialog') && document.querySelector('.lead .chip').textContent === '{state}'", state)
+            assert server.get(f"boards/{node}")["state"] == state
+        no_view_complains(browser)
+
+
+if __name__ == "__main__":
+    sys.exit(harness.main(sys.modules[__name__]))

@@ -61,6 +61,23 @@ def test_a_job_is_followed_from_its_start_to_its_records(world):
         no_view_complains(browser)
 
 
+def test_a_model_is_compiled_and_its_module_can_be_had(world):
+    server = start(world)
+    with open_dashboard(world, server) as browser:
+        browser.go("submit")
+        root = browser.send("DOM.getDocument")["root"]["nodeId"]
+        file = browser.send("DOM.querySelector", nodeId=root, selector="input[type=file]")["nodeId"]
+        browser.send("DOM.setFileInputFiles", files=[str(ROOT / "examples/digits/digits.onnx")], nodeId=file)
+        browser.evaluate("(budget => { budget.value = 'none'; budget.dispatchEvent(new Event('change')); })(document.querySelectorAll('.form select')[1]); document.querySelector('.form').requestSubmit(); 1")
+        browser.until("location.hash.startsWith('#/compile/')", "the compilation")
+        browser.until("document.querySelector('tbody .chip')?.textContent === 'done'", "the module")
+        module = browser.evaluate("fetch(document.querySelector('tbody a.button').href).then(answer => answer.arrayBuffer()).then(bytes => bytes.byteLength)")
+        assert module > 10000, module
+        browser.evaluate("location.hash = document.querySelector('tbody a[href*=modules]').getAttribute('href')")
+        browser.until("document.querySelector('h1')?.textContent.includes('odule') || document.querySelector('h1')?.textContent.includes('digits')", "the module's page")
+        no_view_complains(browser)
+
+
 def test_names_of_boards_stay_text(world):
     server = start(world)
     with open_dashboard(world, server) as browser:

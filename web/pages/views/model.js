@@ -40,8 +40,14 @@ async function addTimes(view, module, steps) {
 
 export async function show(view) {
   const [digest] = view.parameters;
-  const inspected = await api.get(`modules/${encodeURIComponent(digest)}/inspect`, {}, view.signal);
-  const lines = Array.isArray(inspected) ? inspected : inspected.items ?? [];
+  const download = name => h('a', {class: 'button primary', href: api.address(`modules/${encodeURIComponent(digest)}`), download: `${name}.kiln`}, 'Download');
+  const inspected = await api.optional(api.get(`modules/${encodeURIComponent(digest)}/inspect`, {}, view.signal));
+  if (!inspected) {
+    view.heading(`Module ${shortId(digest)}`, download('module'));
+    view.body.append(missing('This server does not look into modules. Download it, and run: kiln inspect MODULE --steps'));
+    return;
+  }
+  const lines = inspected.items ?? inspected;
   const of = event => lines.filter(one => one.event === event);
   const module = of('module')[0] ?? {};
   const steps = of('step').map((step, index) => ({...step, number: index + 1}));
@@ -50,7 +56,7 @@ export async function show(view) {
   for (const step of steps) step.share = total && step.median_ns ? step.median_ns / total : undefined;
   const hottest = Math.max(...steps.map(step => step.share ?? 0)) || 1;
 
-  const lead = view.heading(module.metadata?.model || `Module ${shortId(digest)}`, h('a', {class: 'button primary', href: api.address(`modules/${encodeURIComponent(digest)}`), download: `${module.metadata?.model ?? 'module'}.kiln`}, 'Download'));
+  const lead = view.heading(module.metadata?.model || `Module ${shortId(digest)}`, download(module.metadata?.model ?? 'module'));
   lead.append('For ', targetText(module.metadata?.target));
   const numbers = new Figures();
   numbers.set([

@@ -11,6 +11,8 @@
 #include "cli/common/records.h"
 #include "cli/db_call.h"
 #include "cli/db_list.h"
+#include "cli/db_remote.h"
+#include "cli/display.h"
 #include "cli/plot.h"
 #include "cli/rows_json.h"
 #include "db/recorded.h"
@@ -91,6 +93,7 @@ static kiln_status db_best(const kiln_db_call *c) {
     kiln_db_record *record = NULL;
     uint32_t count = 0;
     kiln_status st = kiln_db_best(c->db, &filter, c->process, &record, &count);
+    if (filter.limit) count = KILN_MIN(count, filter.limit);
     return st ? st : kiln_db_list_records(c->db, c->form, record, count, c->process);
 }
 
@@ -127,33 +130,38 @@ static void print_origins(const kiln_db_stat *stat) {
     putchar('\n');
 }
 
+static void print_stat(const kiln_db_call *c, const kiln_db_stat *s) {
+    if (c->json) {
+        kiln_json_line(
+            json_pack("{s:s, s:o, s:o, s:o, s:I, s:I, s:f, s:o, s:o}", "event", "stats", "task",
+                      kiln_json_str(s->task_key), "op", kiln_json_str(s->op), "target",
+                      kiln_json_str(s->target), "records", (json_int_t)s->record_count, "ok",
+                      (json_int_t)s->outcome_count[KILN_OUTCOME_OK], "best_ms", s->best_ns / 1e6,
+                      "outcomes", outcome_counts(s), "origins", origin_counts(s)));
+        return;
+    }
+    kiln_strbuf time = {0};
+    if (s->best_ns > 0)
+        kiln_print_time(s->best_ns, &time);
+    else
+        kiln_strbuf_char(&time, '-');
+    printf("%-35.*s %-26.*s %6lld records, %6lld ok, best %s%s",
+           KILN_STR_ARG(line_of(c, s->task_key)), KILN_STR_ARG(line_of(c, s->op)),
+           (long long)s->record_count, (long long)s->outcome_count[KILN_OUTCOME_OK], time.data,
+           is_emulated(c, s->target) ? " emulated" : "");
+    print_origins(s);
+    kiln_strbuf_deinit(&time);
+}
+
+void kiln_db_call_print_stats(const kiln_db_call *c, const kiln_db_stat *stat, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) print_stat(c, &stat[i]);
+}
+
 static kiln_status db_stats(const kiln_db_call *c) {
     kiln_db_stat *stat = NULL;
     uint32_t count = 0;
     kiln_status st = kiln_db_stats(c->db, c->process, &stat, &count);
-    for (uint32_t i = 0; !st && i < count; i++) {
-        const kiln_db_stat *s = &stat[i];
-        if (c->json) {
-            kiln_json_line(json_pack(
-                "{s:s, s:o, s:o, s:o, s:I, s:I, s:f, s:o, s:o}", "event", "stats", "task",
-                kiln_json_str(s->task_key), "op", kiln_json_str(s->op), "target",
-                kiln_json_str(s->target), "records", (json_int_t)s->record_count, "ok",
-                (json_int_t)s->outcome_count[KILN_OUTCOME_OK], "best_ms", s->best_ns / 1e6,
-                "outcomes", outcome_counts(s), "origins", origin_counts(s)));
-            continue;
-        }
-        kiln_strbuf time = {0};
-        if (s->best_ns > 0)
-            kiln_print_time(s->best_ns, &time);
-        else
-            kiln_strbuf_char(&time, '-');
-        printf("%-35.*s %-26.*s %6lld records, %6lld ok, best %s%s",
-               KILN_STR_ARG(line_of(c, s->task_key)), KILN_STR_ARG(line_of(c, s->op)),
-               (long long)s->record_count, (long long)s->outcome_count[KILN_OUTCOME_OK], time.data,
-               is_emulated(c, s->target) ? " emulated" : "");
-        print_origins(s);
-        kiln_strbuf_deinit(&time);
-    }
+    if (!st) kiln_db_call_print_stats(c, stat, count);
     return st;
 }
 
@@ -278,8 +286,27 @@ static const struct {
 #undef X
 };
 
+/* --tracker: the same of tuners, which have a database of their own. */
+static kiln_status ask_from_afar(const kiln_action *action, const kiln_db_call *c,
+                                 const kiln_db_remote *remote) {
+    static const char *const question[KILN_RECORDS_QUESTION_COUNT] = {
+        [KILN_RECORDS_BEST] = "best",
+        [KILN_RECORDS_TOP] = "top",
+        [KILN_RECORDS_HISTORY] = "history",
+        [KILN_RECORDS_STATS] = "stats",
+    };
+    for (unsigned i = 0; i < KILN_RECORDS_QUESTION_COUNT; i++)
+        if (strcmp(action->name, question[i]) == 0)
+            return kiln_db_call_remote(c, remote, (kiln_records_question)i);
+    return KILN_ERROR(INVALID_ARGUMENT,
+                      "--tracker asks for best, top, history and stats; %s needs a database here",
+                      action->name);
+}
+
 kiln_status kiln_cmd_db(kiln_arena *process, int argc, char **argv) {
     const char *db_option = NULL;
+    bool waits = false;
+    kiln_db_remote remote = {.client = {.waits = kiln_waits_show, .waits_context = &waits}};
     kiln_accuracy_options accuracy = {0};
     kiln_db_call c = {.process = process};
     const kiln_opt option[] = {
@@ -287,6 +314,11 @@ kiln_status kiln_cmd_db(kiln_arena *process, int argc, char **argv) {
         {"task", KILN_OPT_TEXT, &c.task, "KEY", "only this task"},
         {"target", KILN_OPT_TEXT, &c.target, "T",
          "only this target: rpi4, native, cpu:... (best, top, history, plot)"},
+        {"tracker", KILN_OPT_TEXT, &remote.client.tracker, "ADDR",
+         "ask the tuners of this tracker for their records (best, top, history, stats)"},
+        {"tuner", KILN_OPT_TEXT, &remote.tuner, "NAME",
+         "with --tracker: only this tuner, by its name or node"},
+        KILN_CLIENT_KEY_OPTIONS(&remote.client),
         KILN_ACCURACY_OPTIONS(&accuracy),
         {"output|o", KILN_OPT_TEXT, &c.output, "FILE", "plot: the page to write"},
         {"reason", KILN_OPT_TEXT, &c.reason, "TEXT", "forget, quarantine, restore: why"},
@@ -314,6 +346,11 @@ kiln_status kiln_cmd_db(kiln_arena *process, int argc, char **argv) {
     c.form = c.json ? KILN_DB_FORM_JSON : c.csv ? KILN_DB_FORM_CSV : KILN_DB_FORM_TEXT;
     c.argument = args.count ? args.positional[0] : NULL;
     st = resolve_allowed(&accuracy, &c);
+    if (!st && remote.tuner && !remote.client.tracker)
+        st = KILN_ERROR(INVALID_ARGUMENT, "--tuner needs --tracker");
+    if (!st && remote.client.tracker && db_option)
+        st = KILN_ERROR(INVALID_ARGUMENT, "--tracker or --db, not both");
+    if (!st && remote.client.tracker) return ask_from_afar(&actions[index], &c, &remote);
     if (!st) st = kiln_db_path(db_option, process, &c.path);
     if (!st) st = kiln_db_open(c.path, KILN_DB_RECORDS, does[index].mode, &c.db);
     if (!st) st = resolve_target(&c);

@@ -18,6 +18,8 @@ typedef struct kiln_db_call {
     bool json, csv, own;
 } kiln_db_call;
 
+/* Prints counts, for kiln db stats. */
+void kiln_db_call_print_stats(const kiln_db_call *c, const kiln_db_stat *stat, uint32_t count);
 /* kiln db forget, quarantine, restore, prune, verify. */
 kiln_status kiln_db_call_forget(const kiln_db_call *c);
 kiln_status kiln_db_call_quarantine(const kiln_db_call *c);

@@ -175,7 +175,9 @@ static const kiln_db_column *find_column(const kiln_db_table_info *info, kiln_st
     return NULL;
 }
 
-static kiln_status import_row(kiln_db_import *import, kiln_mpack_reader *r, kiln_arena *arena) {
+/* One row, whose views are in the bytes or in the arena. */
+static kiln_status read_row(kiln_mpack_reader *r, kiln_arena *arena, kiln_db_table *out_table,
+                            void **out_row) {
     uint32_t parts = 0, columns = 0;
     kiln_str name = {0};
     kiln_db_table table = KILN_DB_TABLE_COUNT;
@@ -196,6 +198,32 @@ static kiln_status import_row(kiln_db_import *import, kiln_mpack_reader *r, kiln
         const kiln_db_column *column = st ? NULL : find_column(info, key);
         if (!st) st = column ? read_value(r, column, arena, row) : kiln_mpack_skip(r);
     }
+    *out_table = table;
+    *out_row = row;
+    return st;
+}
+
+kiln_status kiln_bundle_each(kiln_str bytes, kiln_arena *arena, kiln_db_visit visit,
+                             void *context) {
+    kiln_mpack_reader r;
+    uint32_t rows = 0;
+    kiln_mpack_reader_init(&r, bytes.data, bytes.size);
+    kiln_status st = kiln_mpack_read_array(&r, &rows);
+    for (uint32_t i = 0; !st && i < rows; i++) {
+        kiln_db_table table;
+        void *row = NULL;
+        st = read_row(&r, arena, &table, &row);
+        if (!st) st = visit(context, table, row);
+    }
+    if (!st && r.offset != r.size)
+        st = KILN_ERROR(DATA_LOSS, "%zu bytes after the last row", r.size - r.offset);
+    return st;
+}
+
+static kiln_status import_row(kiln_db_import *import, kiln_mpack_reader *r, kiln_arena *arena) {
+    kiln_db_table table;
+    void *row = NULL;
+    kiln_status st = read_row(r, arena, &table, &row);
     return st ? st : kiln_db_import_row(import, table, row);
 }
 

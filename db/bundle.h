@@ -18,6 +18,11 @@ KILN_MUST_USE kiln_status kiln_bundle_export(kiln_db *db, const kiln_db_filter *
                                              uint32_t filter_count, kiln_strbuf *out);
 /* Appends one row as bundles hold it: a bundle is an array of them. */
 void kiln_bundle_row(kiln_db_table table, const void *row, kiln_strbuf *out);
+/* Calls `visit` for each row of a bundle, in its order; rows and views last as long as `bytes` and
+ * `arena`. Nothing is checked but the form. DATA_LOSS: damaged bytes, an unknown table; errors of
+ * `visit`. */
+KILN_MUST_USE kiln_status kiln_bundle_each(kiln_str bytes, kiln_arena *arena, kiln_db_visit visit,
+                                           void *context);
 /* Takes in every row by the rules of db/import.h, and commits. Adds to `*counts`. `options` may be
  * NULL. DATA_LOSS: damaged bytes, an unknown table, a wrong signature; nothing of the bundle is
  * stored then. */

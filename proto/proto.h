@@ -136,6 +136,16 @@ typedef enum kiln_topic {
     KILN_TOPIC_COUNT
 } kiln_topic;
 
+/* What RECORDS_ASK asks a tuner's database, as the actions of `kiln db`. */
+typedef enum kiln_records_question {
+    KILN_RECORDS_BEST = 0,
+    KILN_RECORDS_TOP = 1,
+    KILN_RECORDS_HISTORY = 2,
+    KILN_RECORDS_STATS = 3,
+    KILN_RECORDS_QUESTION_COUNT
+} kiln_records_question;
+#define KILN_PROTO_ASKS_RECORDS 6u /* version from which on tuners answer RECORDS_ASK */
+
 /* Whether a board may be leased; kept over restarts of board and tracker. */
 #define KILN_BOARD_SERVICES(X)                                                              \
     X(KILN_BOARD_IN_SERVICE, 0, "in service")                                               \

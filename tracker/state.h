@@ -27,6 +27,7 @@
 #include "tracker/projects.h"
 #include "tracker/query.h"
 #include "tracker/queue.h"
+#include "tracker/record_questions.h"
 #include "tracker/quotas.h"
 #include "tracker/relay.h"
 #include "tracker/rows.h"
@@ -55,6 +56,7 @@ struct kiln_tracker {
     kiln_tracker_watchers watchers;
     kiln_tracker_sign_ins sign_ins;
     kiln_tracker_board_requests board_requests;
+    kiln_tracker_record_questions record_questions;
     kiln_tracker_upgrades upgrades;
     kiln_tracker_upgrade_orders upgrade_orders;
 };

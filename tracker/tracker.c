@@ -10,6 +10,7 @@
 /* Ends what depends on the connection. The entry itself is removed when CLOSED comes. */
 static void end_dependents(kiln_tracker *t, kiln_tracker_peer *peer, const char *why) {
     kiln_tracker_board_requests_peer_gone(t, peer);
+    kiln_tracker_record_questions_peer_gone(t, peer);
     kiln_tracker_board *board = peer->board;
     if (board) kiln_tracker_board_lost(t, board, why);
     if (board) kiln_tracker_upgrades_board_lost(t, board);
@@ -203,6 +204,8 @@ static const message_rule rule_table[] = {
     [KILN_MSG_KICK] = on_kick,
     [KILN_MSG_SIGN_IN] = kiln_tracker_sign_in,
     [KILN_MSG_JOB_ORDER] = kiln_tracker_job_order,
+    [KILN_MSG_RECORDS_ASK] = kiln_tracker_records_ask,
+    [KILN_MSG_RECORDS_PAGE] = kiln_tracker_records_page,
     [KILN_MSG_UPGRADE_ORDER] = kiln_tracker_upgrade_order,
     [KILN_MSG_UPGRADE_QUERY] = kiln_tracker_upgrade_query,
     [KILN_MSG_UPGRADED] = kiln_tracker_upgraded,
@@ -249,6 +252,7 @@ static void on_tick(kiln_tracker *t) {
     kiln_tracker_jobs_tick(t);
     kiln_tracker_watches_tick(t);
     kiln_tracker_board_requests_tick(t);
+    kiln_tracker_record_questions_tick(t);
     kiln_tracker_upgrades_tick(t);
 }
 
@@ -333,6 +337,7 @@ kiln_status kiln_tracker_create(const kiln_tracker_row *row, uint32_t row_count,
 void kiln_tracker_destroy(kiln_tracker *t) {
     if (!t) return;
     kiln_tracker_upgrades_free(t);
+    kiln_tracker_record_questions_free(t);
     kiln_tracker_board_requests_free(t);
     kiln_tracker_watches_free(t);
     kiln_tracker_project_orders_free(t);

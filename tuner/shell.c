@@ -72,6 +72,7 @@ static void on_message(void *context, kiln_conn *conn, const kiln_message *messa
     if (message->type == KILN_MSG_TRIAL_RESULT)
         kiln_trace_event(KILN_TRACE_END, KILN_TRACE_WAIT, message->trial_result.trial,
                          kiln_clock_ns(), NULL, 0);
+    if (message->type == KILN_MSG_RECORDS_ASK) kiln_shell_answer_records(shell, message);
     if (message->type == KILN_MSG_JOB_ASSIGN) kiln_fail_pass(KILN_FAIL_TUNER_ASSIGN);
     if (message->type == KILN_MSG_LEASE_GRANT) kiln_fail_pass(KILN_FAIL_TUNER_GRANT);
     if (message->type == KILN_MSG_TRIAL_RESULT) kiln_fail_pass(KILN_FAIL_TUNER_RESULT);

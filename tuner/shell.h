@@ -11,6 +11,7 @@
  * final.c       the candidates of a task's final: GATHER
  * records.c     results to rows, committed in groups: RECORD
  * finish.c      EXPORT, FORGET
+ * answer_records.c  questions of people about the database
  * io_thread.h   the thread of the database and of the blob store
  *
  * A struct is written by the files that its comment names; all may read it
@@ -283,6 +284,8 @@ void kiln_shell_record(kiln_shell *shell, const kiln_tuner_action *action);
 /* Has a builder make the artefact of a trace of a task; `index` goes to the ticket of `done`. */
 void kiln_shell_submit_build(kiln_shell_job *job, uint32_t task, kiln_str trace, uint32_t index,
                              kiln_builders_done done);
+/* Answers RECORDS_ASK: reads the database on the io_thread, then sends RECORDS_PAGE. */
+void kiln_shell_answer_records(kiln_shell *shell, const kiln_message *ask);
 /* Writes the job's row, on the io_thread. */
 KILN_MUST_USE kiln_status kiln_shell_store_job(kiln_shell_job *job, const char *state);
 /* The tasks of the job as the step takes them, in its arena. */

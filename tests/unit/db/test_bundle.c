@@ -179,6 +179,34 @@ static void what_is_no_bundle_is_refused(void **state) {
     assert_int_equal(count_in(f, f->to), 0);
 }
 
+static kiln_status count_row(void *context, kiln_db_table table, const void *row) {
+    uint32_t *count = context;
+    assert_non_null(row);
+    count[table]++;
+    return count[KILN_DB_TABLE_RECORD] == 9 ? KILN_ERROR(CANCELLED, "enough") : KILN_OK;
+}
+
+static void rows_of_a_bundle_are_read_without_a_database(void **state) {
+    fixture *f = *state;
+    uint32_t count[KILN_DB_TABLE_COUNT] = {0};
+    kiln_arena arena;
+    kiln_arena_init(&arena, 0);
+    export_all(f);
+    const kiln_str bytes = kiln_strbuf_view(&f->bytes);
+    expect_ok(kiln_bundle_each(bytes, &arena, count_row, count));
+    assert_int_equal(count[KILN_DB_TABLE_RECORD], count_in(f, f->from));
+    assert_int_equal(count[KILN_DB_TABLE_TASK], 1);
+    for (size_t size = 0; size < bytes.size; size += 7) {
+        memset(count, 0, sizeof count);
+        expect_error(kiln_bundle_each(kiln_str_slice(bytes, 0, size), &arena, count_row, count),
+                     DATA_LOSS, "");
+    }
+    memset(count, 0, sizeof count);
+    count[KILN_DB_TABLE_RECORD] = 8;
+    expect_error(kiln_bundle_each(bytes, &arena, count_row, count), CANCELLED, "enough");
+    kiln_arena_deinit(&arena);
+}
+
 static void a_damaged_bundle_ends_in_an_error_or_whole_rows(void **state) {
     fixture *f = *state;
     kiln_rand rand;
@@ -204,6 +232,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test_setup_teardown(a_fingerprint_of_another_board_brings_that_board, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(what_is_no_bundle_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(rows_of_a_bundle_are_read_without_a_database, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(a_damaged_bundle_ends_in_an_error_or_whole_rows, set_up,
                                         tear_down),
     };

@@ -131,6 +131,26 @@ kiln_status kiln_db_trials(kiln_db *db, const kiln_db_trial_filter *filter,
     return st;
 }
 
+kiln_status kiln_db_newest_run(kiln_db *db, kiln_str job, kiln_arena *arena, kiln_str *out_id) {
+    kiln_strbuf sql = {0};
+    kiln_db_statement *statement = NULL;
+    values bound = {.count = 0};
+    bound.text[bound.count++] = job;
+    bound.text[bound.count++] = kiln_str_from(kiln_arena_printf(arena, "%.*s.", KILN_STR_ARG(job)));
+    kiln_strbuf_printf(&sql,
+                       "SELECT id FROM job WHERE id = $1 OR substr(id, 1, %zu) = $2"
+                       " ORDER BY opened_wall_ns DESC, rowid DESC LIMIT 1",
+                       bound.text[1].size);
+    *out_id = job;
+    kiln_status st = prepare(db, &sql, &bound, &statement);
+    if (st) return st;
+    bool found = false;
+    st = db->backend->step(statement, "looking for runs of a job", &found);
+    if (!st && found) *out_id = kiln_str_copy(arena, db->backend->column_bytes(statement, 0));
+    kiln_db_release(statement);
+    return st;
+}
+
 /* ---- pages of tables ------------------------------------------------------------------------- */
 
 /* Which rows of the table are of these projects. Targets and devices are of nobody. */

@@ -33,6 +33,11 @@ typedef kiln_status (*kiln_db_trial_visit)(void *context, const kiln_db_trial *t
 KILN_MUST_USE kiln_status kiln_db_trials(kiln_db *db, const kiln_db_trial_filter *filter,
                                          kiln_db_trial_visit visit, void *context);
 
+/* The records of a job that has run before have "JOB.RUN" as their job: the newest of these, in
+ * `arena`; `job` itself where the database has none. */
+KILN_MUST_USE kiln_status kiln_db_newest_run(kiln_db *db, kiln_str job, kiln_arena *arena,
+                                             kiln_str *out_id);
+
 /* Rows of a table in the order of their insertion: kiln_db_each in pages. */
 typedef struct kiln_db_page {
     kiln_db_table table;              /* of a records database, not the signers */

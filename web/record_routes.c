@@ -25,7 +25,7 @@ static kiln_status resolve_target(kiln_question *q, kiln_str text, kiln_str *out
     return KILN_OK;
 }
 
-static kiln_status filter_of(kiln_question *q, kiln_db_order order, uint32_t limit,
+static kiln_status filter_of(kiln_db *db, kiln_question *q, kiln_db_order order, uint32_t limit,
                              kiln_db_filter *out) {
     const kiln_call *call = q->call;
     *out = (kiln_db_filter){.task_key = kiln_call_text(call, "task"),
@@ -34,7 +34,9 @@ static kiln_status filter_of(kiln_question *q, kiln_db_order order, uint32_t lim
                             .limit = (uint32_t)kiln_call_u64(call, "limit", limit),
                             .offset = (uint32_t)kiln_call_u64(call, "offset", 0),
                             .projects = q->projects};
-    return resolve_target(q, kiln_call_text(call, "target"), &out->target);
+    kiln_status st = resolve_target(q, kiln_call_text(call, "target"), &out->target);
+    if (!st && out->job_id.size) st = kiln_db_newest_run(db, out->job_id, &q->arena, &out->job_id);
+    return st;
 }
 
 /* ---- lists ----------------------------------------------------------------------------------- */
@@ -68,7 +70,7 @@ static kiln_status answer_best(kiln_db *db, kiln_question *q) {
     kiln_db_filter filter;
     kiln_db_record *record = NULL;
     uint32_t count = 0;
-    kiln_status st = filter_of(q, KILN_DB_FASTEST, LIST_DEFAULT, &filter);
+    kiln_status st = filter_of(db, q, KILN_DB_FASTEST, LIST_DEFAULT, &filter);
     if (!st) st = kiln_db_best(db, &filter, &q->arena, &record, &count);
     if (st) return st;
     const uint32_t first = KILN_MIN(filter.offset, count);
@@ -80,13 +82,13 @@ static kiln_status answer_best(kiln_db *db, kiln_question *q) {
 
 static kiln_status answer_top(kiln_db *db, kiln_question *q) {
     kiln_db_filter filter;
-    kiln_status st = filter_of(q, KILN_DB_FASTEST, TOP_DEFAULT, &filter);
+    kiln_status st = filter_of(db, q, KILN_DB_FASTEST, TOP_DEFAULT, &filter);
     return st ? st : print_records(db, q, filter);
 }
 
 static kiln_status answer_history(kiln_db *db, kiln_question *q) {
     kiln_db_filter filter;
-    kiln_status st = filter_of(q, KILN_DB_OLDEST, LIST_DEFAULT, &filter);
+    kiln_status st = filter_of(db, q, KILN_DB_OLDEST, LIST_DEFAULT, &filter);
     filter.whose = KILN_DB_ANY;
     if (kiln_call_u64(q->call, "newest", 0)) filter.order = KILN_DB_NEWEST;
     return st ? st : print_records(db, q, filter);

@@ -139,14 +139,19 @@ static kiln_status answer_trials(kiln_db *db, kiln_question *q, kiln_db_trial_fi
 }
 
 static kiln_status answer_job_trials(kiln_db *db, kiln_question *q) {
-    return answer_trials(db, q, (kiln_db_trial_filter){.job_id = kiln_call_text(q->call, "id")});
+    kiln_db_trial_filter filter = {0};
+    kiln_status st =
+        kiln_db_newest_run(db, kiln_call_text(q->call, "id"), &q->arena, &filter.job_id);
+    return st ? st : answer_trials(db, q, filter);
 }
 
 static kiln_status answer_task_trials(kiln_db *db, kiln_question *q) {
-    return answer_trials(db, q,
-                         (kiln_db_trial_filter){.task_key = kiln_call_text(q->call, "key"),
-                                                .target = kiln_call_text(q->call, "target"),
-                                                .job_id = kiln_call_text(q->call, "job")});
+    kiln_db_trial_filter filter = {.task_key = kiln_call_text(q->call, "key"),
+                                   .target = kiln_call_text(q->call, "target"),
+                                   .job_id = kiln_call_text(q->call, "job")};
+    kiln_status st = KILN_OK;
+    if (filter.job_id.size) st = kiln_db_newest_run(db, filter.job_id, &q->arena, &filter.job_id);
+    return st ? st : answer_trials(db, q, filter);
 }
 
 void kiln_web_job_trials(kiln_call *call) { kiln_records_ask(call, answer_job_trials); }

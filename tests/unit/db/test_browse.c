@@ -97,6 +97,33 @@ static void trials_are_of_what_was_asked(void **state) {
     assert_string_equal(trials_of(f, &mine), "");
 }
 
+static void put_run(fixture *f, const char *id, int64_t opened_wall_ns) {
+    expect_ok(kiln_db_put_job(
+        f->db, &(kiln_db_job){.id = kiln_str_from(id),
+                              .target = KILN_STR("cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3"),
+                              .state = KILN_STR("running"),
+                              .opened_wall_ns = opened_wall_ns}));
+}
+
+static void expect_run(fixture *f, const char *job, const char *expected) {
+    kiln_str id;
+    expect_ok(kiln_db_newest_run(f->db, kiln_str_from(job), &f->arena, &id));
+    assert_string_equal(kiln_str_dup(&f->arena, id), expected);
+}
+
+static void the_newest_run_of_a_job_is_found(void **state) {
+    fixture *f = *state;
+    expect_run(f, "nightly", "nightly");
+    put_run(f, "nightly", 5);
+    expect_run(f, "nightly", "nightly");
+    put_run(f, "nightly.0b", 7);
+    put_run(f, "nightly.0a", 6);
+    put_run(f, "nightly-two.0c", 8);
+    expect_run(f, "nightly", "nightly.0b");
+    expect_run(f, "nightly.0a", "nightly.0a");
+    expect_run(f, "night", "night");
+}
+
 static kiln_status refuse(void *context, const kiln_db_trial *trial) {
     (void)context, (void)trial;
     return KILN_ERROR(CANCELLED, "enough");
@@ -261,6 +288,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(trials_continue_after_a_row),
         TEST(trials_are_of_what_was_asked),
+        TEST(the_newest_run_of_a_job_is_found),
         TEST(a_visitor_ends_the_reading),
         TEST(records_and_counts_are_of_the_projects),
         TEST(a_hidden_final_supersedes_nothing),

@@ -223,10 +223,13 @@ kiln_status kiln_db_best(kiln_db *db, const kiln_db_filter *filter, kiln_arena *
     /* One look into the index record_best per task and target that was counted. The first stored
      * wins a tie, so the answer does not depend on the order in which the database looks. */
     const kiln_db_filter pair = {
-        .task_key = filter->task_key, .target = filter->target, .projects = filter->projects};
+        .task_key = filter->task_key,
+        .target = filter->target,
+        .job_id = filter->job_id, /* records of a job are found by an index, its pairs are few */
+        .projects = filter->projects};
     append_select_record(&sql);
-    kiln_strbuf_text(&sql, " JOIN (SELECT DISTINCT task_key AS of_task, target AS of_target"
-                           " FROM record_stat AS one");
+    kiln_strbuf_text(&sql, " JOIN (SELECT DISTINCT task_key AS of_task, target AS of_target FROM ");
+    kiln_strbuf_text(&sql, filter->job_id.size ? "record AS one" : "record_stat AS one");
     append_where(&pair, OF_PAIRS, &sql, &conditions);
     kiln_strbuf_text(&sql, ") AS pair ON record.rowid = (SELECT one.rowid FROM record AS one");
     append_where(filter, OF_BEST, &sql, &conditions);

@@ -18,8 +18,9 @@
 #define KILN_COMPILE_TARGETS_MAX 16u
 #define KILN_COMPILE_DIMS_MAX 16u
 #define KILN_COMPILE_OPEN_OF_PERSON_MAX 256u /* parts that wait or run */
-#define KILN_COMPILE_QUESTIONS_MAX 4096u /* remembered; then those that ended first are forgotten \
-                                          */
+#define KILN_COMPILE_QUESTIONS_MAX                                 \
+    4096u /* remembered; then those that ended first are forgotten \
+           */
 #define KILN_COMPILE_STORE_BYTES (UINT64_C(8) << 30)
 
 typedef struct kiln_compile_options {
@@ -110,6 +111,8 @@ void kiln_compile_on_change(kiln_compile *compile, void (*changed)(void *context
 const char *kiln_compile_module(kiln_compile *compile, const char *person,
                                 const kiln_digest *digest, kiln_arena *arena);
 
+/* The module that the call's parameter `digest` names; NULL: it was answered. */
+const char *kiln_compile_module_of(kiln_call *call);
 /* Calls that wait for an end (web/compile_routes.c). Destroy it before the loop; NULL is fine. */
 kiln_compile_waits *kiln_compile_waits_create(kiln_web *web);
 void kiln_compile_waits_destroy(kiln_compile_waits *waits);

@@ -34,9 +34,9 @@ typedef struct asking {
     kiln_status st;         /* the first error */
 } asking;
 
-static const char *const known_fields[] = {"upload", "model",     "target",  "targets", "dim",
-                                           "dims",   "trials",    "seconds", "budget",  "project",
-                                           "exact",  "precision", "accuracy"};
+static const char *const known_fields[] = {"name",    "upload", "model",     "target",  "targets",
+                                           "dim",     "dims",   "trials",    "seconds", "budget",
+                                           "project", "exact",  "precision", "accuracy"};
 
 static kiln_status add_field(asking *a, const char *name, kiln_str value) {
     bool is_known = false;
@@ -203,7 +203,7 @@ static void answer_question(kiln_call *call, const kiln_compile_question *q) {
                          kiln_arena_printf(kiln_call_arena(call), "/api/v1/compile/%s", q->id));
     kiln_http_answer_json(
         call->request, has_ended ? OK : ACCEPTED,
-        json_pack("{s:s, s:s, s:o}", "compile", q->id, "state", state_of(q), "modules", parts));
+        json_pack("{s:s, s:s, s:o}", "id", q->id, "state", state_of(q), "targets", parts));
 }
 
 /* Calls that wait for the end of a question; their list is that of the server. */
@@ -497,7 +497,7 @@ void kiln_web_compile_cancel(kiln_call *call) {
     answer_question(call, q);
 }
 
-static const char *module_path(kiln_call *call) {
+const char *kiln_compile_module_of(kiln_call *call) {
     const kiln_identity_of_person *who = &call->session.who;
     const char *path =
         kiln_compile_module(call->web->compile, who->is_admin || who->is_owner ? NULL : who->name,
@@ -511,7 +511,7 @@ static const char *module_path(kiln_call *call) {
 /* A module's name is its content. */
 void kiln_web_module(kiln_call *call) {
     struct stat info;
-    const char *path = module_path(call);
+    const char *path = kiln_compile_module_of(call);
     if (!path) return;
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &info) != 0) {

@@ -1,14 +1,18 @@
-/* Routes that worker processes answer: the text of a trial, and how good the cost model is. Both
- * replay stored schedules, which may be a stranger's. */
+/* Routes that other processes answer: the text of a trial, how good the cost model is, what is in a
+ * module. The first two replay stored schedules, which may be a stranger's. */
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/proc.h"
+#include "web/compile.h"
 #include "web/records.h"
 #include "web/workers.h"
 
 #define OK 200u
 #define ANSWER_NS (UINT64_C(300) * KILN_NS_PER_S)
+#define INSPECT_NS (UINT64_C(60) * KILN_NS_PER_S)
+#define INSPECT_BYTES_MAX ((size_t)64 << 20)
 #define STAGE_SEGMENT 4u /* of /api/v1/trials/ID/STAGE */
 #define SETTINGS_MAX (2u + KILN_DB_PROJECTS_MAX)
 
@@ -16,7 +20,8 @@
 typedef struct asked {
     kiln_call *call;
     kiln_arena arena;
-    kiln_strbuf text;
+    kiln_strbuf text, trials, others;
+    kiln_str target; /* of a cost model */
 } asked;
 
 static asked *begin(kiln_call *call) {
@@ -36,6 +41,8 @@ static void finish(asked *a, kiln_status st, const char *type, const char *keep)
         kiln_http_answer(r, OK, type, &a->text);
     }
     kiln_strbuf_deinit(&a->text);
+    kiln_strbuf_deinit(&a->trials);
+    kiln_strbuf_deinit(&a->others);
     kiln_arena_deinit(&a->arena);
     kiln_free(a);
 }
@@ -101,22 +108,61 @@ void kiln_web_trial_text(kiln_call *call) {
 
 /* ---- /cost-model ----------------------------------------------------------------------------- */
 
+/* Each is text of one object; the worker says what it is. */
 static void on_object(void *context, uint32_t kind, kiln_str text) {
     asked *a = context;
     if (kind != KILN_REQUEST_RESULT) return;
-    kiln_strbuf_text(&a->text, a->text.size ? "," : "{\"items\":[");
-    kiln_strbuf_str(&a->text, text);
+    json_t *event = json_loadb(text.data, text.size, 0, NULL);
+    const char *name = json_string_value(json_object_get(event, "event"));
+    const bool is_trials = name && strcmp(name, "trials") == 0;
+    kiln_strbuf *out = is_trials ? &a->trials : &a->text;
+    if (!is_trials) kiln_strbuf_text(out, "{\"items\":[");
+    kiln_strbuf_str(out, text);
+    json_decref(event);
 }
 
 /* New records change little within minutes, and an answer takes seconds of a processor. */
 static void on_objects_ended(void *context, kiln_status st) {
     asked *a = context;
-    if (!st) kiln_strbuf_text(&a->text, a->text.size ? "]}" : "{\"items\":[]}");
+    if (!st) {
+        kiln_strbuf_str(&a->text, kiln_strbuf_view(&a->others));
+        kiln_strbuf_text(&a->text, "],\"trials\":");
+        kiln_strbuf_text(&a->text, a->trials.size ? a->trials.data : "null");
+        kiln_strbuf_char(&a->text, '}');
+    }
     finish(a, st, "application/json", "private, max-age=300");
 }
 
-static void on_readable(void *context, const kiln_db_projects *projects, kiln_status st) {
-    asked *a = context;
+/* The targets that have records, and how many; the one that is asked for, or has most, is kept. */
+static kiln_status find_targets(kiln_db *db, kiln_question *q) {
+    asked *a = q->user;
+    kiln_db_stat *stat = NULL;
+    uint32_t count = 0;
+    int64_t most = 0;
+    const kiln_str wanted = kiln_call_text(q->call, "target");
+    kiln_status st = kiln_db_stats_of(db, q->projects, &q->arena, &stat, &count);
+    for (uint32_t i = 0; !st && i < count; i++) { /* each target once, with all its records */
+        for (uint32_t k = i + 1; k < count; k++) {
+            if (!stat[k].record_count || !kiln_str_equal(stat[i].target, stat[k].target)) continue;
+            stat[i].record_count += stat[k].record_count;
+            stat[k].record_count = 0;
+        }
+        if (!wanted.size && stat[i].record_count > most) {
+            most = stat[i].record_count;
+            a->target = kiln_str_copy(&a->arena, stat[i].target);
+        }
+    }
+    if (wanted.size) a->target = kiln_str_copy(&a->arena, wanted);
+    for (uint32_t i = 0; !st && i < count; i++) {
+        if (!stat[i].record_count || kiln_str_equal(stat[i].target, a->target)) continue;
+        kiln_strbuf_text(&a->others, ",{\"target\":");
+        kiln_db_text_print_json(stat[i].target, &a->others);
+        kiln_strbuf_printf(&a->others, ",\"records\":%lld}", (long long)stat[i].record_count);
+    }
+    return st;
+}
+
+static void start_judging(asked *a, const kiln_db_projects *projects) {
     kiln_call *call = a->call;
     kiln_worker *worker = NULL;
     const kiln_str task = kiln_call_text(call, "task");
@@ -129,20 +175,87 @@ static void on_readable(void *context, const kiln_db_projects *projects, kiln_st
             (kiln_request_setting){"project", kiln_str_dup(&a->arena, projects->name[i])};
     const kiln_worker_order order = {.kind = KILN_WORKER_SHORT,
                                      .what = KILN_REQUEST_COST_MODEL,
-                                     .subject =
-                                         kiln_str_dup(&a->arena, kiln_call_text(call, "target")),
+                                     .subject = kiln_str_dup(&a->arena, a->target),
                                      .setting = setting,
                                      .setting_count = count,
                                      .heard = on_object,
                                      .ended = on_objects_ended,
                                      .context = a};
-    if (!st && projects && !projects->count)
-        st = KILN_ERROR(PERMISSION_DENIED, "you are a member of no project");
-    if (!st) st = kiln_workers_start(call->web->workers, &order, &worker);
+    kiln_status st = projects && !projects->count
+                         ? KILN_ERROR(PERMISSION_DENIED, "you are a member of no project")
+                         : kiln_workers_start(call->web->workers, &order, &worker);
     if (st) on_objects_ended(a, st);
 }
 
+static void on_targets(kiln_question *q, kiln_status st) {
+    asked *a = q->user;
+    if (st) {
+        on_objects_ended(a, st);
+    } else if (!a->target.size) { /* there are no records */
+        kiln_strbuf_text(&a->text, "{\"items\":[");
+        on_objects_ended(a, KILN_OK);
+    } else {
+        start_judging(a, q->projects);
+    }
+}
+
 void kiln_web_cost_model(kiln_call *call) {
-    asked *a = begin(call);
-    kiln_records_find_projects(call, &a->arena, on_readable, a);
+    kiln_records_ask_for(call, find_targets, on_targets, begin(call));
+}
+
+/* ---- /modules/DIGEST/inspect ----------------------------------------------------------------- */
+
+/* The command reads the module in a process of its own: it may be broken. */
+typedef struct inspecting {
+    kiln_call *call;
+    kiln_arena arena;
+    const char *path;
+    kiln_strbuf text;
+    kiln_status st;
+} inspecting;
+
+static void run_inspect(void *context) {
+    inspecting *i = context;
+    char *program = NULL;
+    kiln_proc_result result = {0};
+    i->st = kiln_proc_sibling("kiln", &i->arena, &program);
+    if (i->st) return;
+    const char *const argv[] = {program, "inspect", i->path, "--steps", "--json", NULL};
+    const kiln_proc_options options = {
+        .argv = argv, .deadline_ns = INSPECT_NS, .output_max = INSPECT_BYTES_MAX};
+    i->st = kiln_proc_run(&options, &i->arena, &result);
+    if (!i->st && (result.exit_code != 0 || result.out.size >= INSPECT_BYTES_MAX))
+        i->st = KILN_ERROR(DATA_LOSS, "the module cannot be read");
+    kiln_strbuf_char(&i->text, '[');
+    for (kiln_str rest = i->st ? KILN_STR("") : result.out; rest.size;) {
+        const kiln_str line = kiln_str_cut(&rest, '\n');
+        if (i->text.size > 1) kiln_strbuf_char(&i->text, ',');
+        kiln_strbuf_str(&i->text, line);
+    }
+    kiln_strbuf_char(&i->text, ']');
+}
+
+static void on_inspected(void *context) {
+    inspecting *i = context;
+    json_t *lines = i->st ? NULL : json_loadb(i->text.data, i->text.size, 0, NULL);
+    json_object_del(json_array_get(lines, 0), "file"); /* a path of this machine */
+    if (!i->st && !lines) i->st = KILN_ERROR(DATA_LOSS, "the module cannot be read");
+    if (i->st)
+        kiln_http_answer_error(i->call->request, i->st);
+    else
+        kiln_http_answer_json(i->call->request, OK, lines);
+    kiln_strbuf_deinit(&i->text);
+    kiln_arena_deinit(&i->arena);
+    kiln_free(i);
+}
+
+void kiln_web_module_inspect(kiln_call *call) {
+    const char *path = kiln_compile_module_of(call);
+    if (!path) return;
+    inspecting *i = kiln_alloc(sizeof *i);
+    *i = (inspecting){.call = call};
+    kiln_arena_init(&i->arena, 0);
+    i->path = kiln_str_dup(&i->arena, kiln_str_from(path));
+    kiln_http_set_deadline(call->request, ANSWER_NS);
+    kiln_loop_work(call->web->loop, run_inspect, on_inspected, i);
 }

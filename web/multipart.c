@@ -1,7 +1,6 @@
 #include "web/multipart.h"
 
 #include <string.h>
-#include <strings.h>
 
 #include "base/check.h"
 

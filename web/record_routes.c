@@ -8,6 +8,7 @@
 #define LIST_DEFAULT 100u
 #define TOP_DEFAULT 10u
 #define NS_PER_S INT64_C(1000000000)
+#define NS_PER_MS INT64_C(1000000)
 
 /* ---- filters --------------------------------------------------------------------------------- */
 
@@ -136,6 +137,7 @@ static kiln_status print_stat(kiln_db *db, kiln_question *q, const kiln_db_stat 
     kiln_json_add_int(out, "raced", stat->raced_count);
     kiln_json_add_int(out, "finals", stat->final_count);
     kiln_json_add_real(out, "best_ns", stat->best_ns);
+    kiln_json_add_real(out, "best_ms", stat->best_ns / 1e6);
     kiln_json_add_real(out, "flops", task.flops);
     kiln_json_add_real(out, "sampled_ns", stat->sampled_ns);
     kiln_json_add_int(out, "first_wall_ns", stat->first_wall_ns);
@@ -222,24 +224,32 @@ bool kiln_web_date_parse(kiln_str text, int64_t *out_wall_ns) {
     return true;
 }
 
+/* A day, a time, or milliseconds since 1970. */
+static kiln_status read_time(kiln_str text, int64_t *out_wall_ns) {
+    uint64_t ms = 0;
+    if (kiln_web_date_parse(text, out_wall_ns)) return KILN_OK;
+    if (!kiln_str_to_u64(text, &ms) || ms > INT64_MAX / NS_PER_MS || !ms)
+        return KILN_ERROR(INVALID_ARGUMENT, "from and to are days or times, such as 2026-01-31 or "
+                                            "2026-01-31T12:00:00Z, or milliseconds since 1970");
+    *out_wall_ns = (int64_t)ms * NS_PER_MS;
+    return KILN_OK;
+}
+
 /* The two sides of a comparison. */
 static kiln_status sides_of(kiln_question *q, kiln_db_filter side[2]) {
-    const kiln_param *target = kiln_call_param(q->call, "target"),
-                     *before = kiln_call_param(q->call, "before");
+    static const char *const targets[] = {"a", "b"}, *const times[] = {"from", "to"};
+    const kiln_call *call = q->call;
+    const bool by_target = kiln_call_text(call, "a").size && kiln_call_text(call, "b").size;
+    const bool by_time = kiln_call_text(call, "from").size && kiln_call_text(call, "to").size;
     kiln_status st = KILN_OK;
-    if ((target->text_count == 2) == (before->text_count == 2))
-        return KILN_ERROR(INVALID_ARGUMENT,
-                          "name two targets (target=A&target=B), or two dates "
-                          "(before=2026-01-31&before=2026-02-28) and at most one target");
+    if (by_target == by_time)
+        return KILN_ERROR(INVALID_ARGUMENT, "name two targets, a and b, or two times, from and to");
     for (int i = 0; !st && i < 2; i++) {
         side[i] =
-            (kiln_db_filter){.task_key = kiln_call_text(q->call, "task"), .projects = q->projects};
-        if (target->text_count)
-            st = resolve_target(q, target->texts[target->text_count == 2 ? i : 0], &side[i].target);
-        if (!st && before->text_count == 2 &&
-            !kiln_web_date_parse(before->texts[i], &side[i].before_wall_ns))
-            st = KILN_ERROR(INVALID_ARGUMENT, "before is a day or a time, such as 2026-01-31 or "
-                                              "2026-01-31T12:00:00Z");
+            (kiln_db_filter){.task_key = kiln_call_text(call, "task"), .projects = q->projects};
+        st = resolve_target(q, kiln_call_text(call, by_target ? targets[i] : "target"),
+                            &side[i].target);
+        if (!st && by_time) st = read_time(kiln_call_text(call, times[i]), &side[i].before_wall_ns);
     }
     return st;
 }
@@ -333,6 +343,7 @@ static kiln_status answer_task(kiln_db *db, kiln_question *q) {
     kiln_json_add_text(&q->out, "op", task.op);
     kiln_json_add_text(&q->out, "label", kiln_record_label(task.op, task.canonical, &q->arena));
     kiln_json_add_real(&q->out, "flops", task.flops);
+    kiln_json_add_real(&q->out, "bytes", kiln_record_bytes(task.canonical));
     kiln_json_add_text(&q->out, "program", task.canonical);
     kiln_strbuf_text(&q->out, ",\"targets\":[");
     for (uint32_t i = 0; !st && i < count; i++) {

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/dtype.h"
+
 #define DIGITS_MAX 18u
 
 void kiln_json_add_text(kiln_strbuf *out, const char *name, kiln_str text) {
@@ -69,6 +71,34 @@ kiln_str kiln_record_label(kiln_str op, kiln_str canonical, kiln_arena *arena) {
     append_extents(largest.spatial, " ", &text);
     append_extents(largest.reduced, " over ", &text);
     return kiln_strbuf_end(&text, arena);
+}
+
+/* "f32[1,32,8,8]"; 0: it is none. */
+static double tensor_bytes(kiln_str text) {
+    kiln_str name = kiln_str_cut(&text, '['), shape = kiln_str_cut(&text, ']');
+    kiln_dtype dtype;
+    uint64_t extent = 0;
+    if (!kiln_dtype_find(kiln_str_trim(name), &dtype)) return 0;
+    double bytes = (double)kiln_dtype_size(dtype);
+    while (shape.size) {
+        if (!kiln_str_to_u64(kiln_str_trim(kiln_str_cut(&shape, ',')), &extent)) return 0;
+        bytes *= (double)extent;
+    }
+    return bytes;
+}
+
+double kiln_record_bytes(kiln_str canonical) {
+    static const char *const arguments[] = {"input ", "constant ", "output "};
+    double bytes = 0;
+    while (canonical.size) {
+        kiln_str line = kiln_str_cut(&canonical, '\n');
+        for (size_t i = 0; i < KILN_ARRAY_COUNT(arguments); i++) {
+            if (!kiln_str_starts(line, arguments[i])) continue;
+            kiln_str_cut(&line, ':');
+            bytes += tensor_bytes(line);
+        }
+    }
+    return bytes;
 }
 
 /* ---- records --------------------------------------------------------------------------------- */

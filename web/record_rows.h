@@ -22,6 +22,8 @@ KILN_MUST_USE kiln_status kiln_record_print(kiln_record_describer *describer,
 /* A task for people: its operators, and the extents of its largest loop nest, "gemm 64x64 over 64".
  * `canonical` is the text of its computation; of a text that cannot be read, the operators. */
 kiln_str kiln_record_label(kiln_str op, kiln_str canonical, kiln_arena *arena);
+/* Bytes of the inputs, constants and outputs of a task's program; 0: not known. */
+double kiln_record_bytes(kiln_str canonical);
 /* Appends `,"name":` and the text or the number. */
 void kiln_json_add_text(kiln_strbuf *out, const char *name, kiln_str text);
 void kiln_json_add_real(kiln_strbuf *out, const char *name, double value);

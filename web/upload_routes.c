@@ -31,10 +31,11 @@ static void answer_upload(kiln_http_request *r, unsigned status, const kiln_uplo
     char digest[KILN_DIGEST_TEXT] = "";
     add_headers(r, upload);
     if (upload->is_whole) kiln_digest_print(&upload->digest, digest);
-    kiln_http_answer_json(r, status,
-                          json_pack("{s:s, s:I, s:I, s:s}", "upload", upload->id, "offset",
-                                    (json_int_t)kiln_spool_size(upload->spool), "size",
-                                    (json_int_t)upload->size, "digest", digest));
+    json_t *value =
+        json_pack("{s:s, s:I, s:I}", "id", upload->id, "offset",
+                  (json_int_t)kiln_spool_size(upload->spool), "size", (json_int_t)upload->size);
+    if (upload->is_whole) json_object_set_new(value, "blob", json_string(digest));
+    kiln_http_answer_json(r, status, value);
 }
 
 static kiln_upload *find(kiln_call *call) {

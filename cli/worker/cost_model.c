@@ -34,7 +34,9 @@ typedef struct learner {
     kiln_cost_model *model;
     kiln_arena *arena;
     uint32_t sample_count, held_count, unreadable_count;
-    json_t *tasks;
+    json_t *tasks, *points;
+    double correlation_sum, recall_sum; /* weighted by the trials held out */
+    uint32_t task_count;
     kiln_reason *reason; /* of the last one explained: names */
     uint32_t reason_count, explained_count;
     double *importance; /* [reason_count] sum of |part| */
@@ -154,6 +156,29 @@ static double rank_correlation(const double *a, const double *b, uint32_t count)
     return aa > 0 && bb > 0 ? ab / sqrt(aa * bb) : 0;
 }
 
+/* Of the best by measurement, at most ten, the share that is in the first tenth by prediction. */
+static double recall_of(const double *score, const double *speed, uint32_t count) {
+    const uint32_t tenth = KILN_MAX(count / 10, 1), best = KILN_MIN(tenth, 10);
+    double found = 0;
+    for (uint32_t i = 0; i < count; i++)
+        found += rank_of(speed, count, speed[i]) > count - best &&
+                 rank_of(score, count, score[i]) > count - tenth;
+    return KILN_MIN(found / best, 1);
+}
+
+/* Both in doublings of speed, against the best of the task: so points of all tasks are of one kind.
+ */
+static void add_points(learner *l, const double *score, const double *speed, uint32_t count) {
+    double top = score[0], least_ns = -speed[0];
+    for (uint32_t i = 1; i < count; i++) {
+        top = KILN_MAX(top, score[i]);
+        least_ns = KILN_MIN(least_ns, -speed[i]);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        json_array_append_new(l->points,
+                              json_pack("[f, f]", log2(least_ns / -speed[i]), score[i] - top));
+}
+
 /* Adds up what each feature contributes to the scores of trials held out. */
 static kiln_status explain(learner *l, const sample *held, uint32_t count) {
     kiln_status st = KILN_OK;
@@ -183,7 +208,6 @@ static kiln_status judge(learner *l, task_samples *t) {
     sample *held = KILN_ARENA_ARRAY(l->arena, sample, t->count + 1);
     double *score = KILN_ARENA_ARRAY(l->arena, double, t->count + 1),
            *speed = KILN_ARENA_ARRAY(l->arena, double, t->count + 1), pairs = 0;
-    json_t *points = json_array();
     uint32_t count = 0;
     kiln_status st = predict(l, t);
     for (uint32_t i = 0; !st && i < t->count; i++) {
@@ -191,22 +215,22 @@ static kiln_status judge(learner *l, task_samples *t) {
         held[count] = t->sample[i];
         score[count] = (double)held[count].score;
         speed[count] = -held[count].ns;
-        json_array_append_new(points, json_pack("[f, f]", score[count], held[count].ns));
         count++;
     }
     if (!st) st = explain(l, held, count);
-    if (st || count < TASK_HELD_MIN) {
-        json_decref(points);
-        return st;
-    }
+    if (st || count < TASK_HELD_MIN) return st;
     const double right = pairs_right(held, count, &pairs);
+    const double correlation = rank_correlation(score, speed, count);
     l->held_count += count;
-    json_array_append_new(l->tasks, json_pack("{s:o, s:o, s:i, s:i, s:f, s:f, s:o}", "task",
-                                              kiln_json_str(t->stat->task_key), "op",
-                                              kiln_json_str(t->stat->op), "samples", (int)t->count,
-                                              "held_out", (int)count, "rank_correlation",
-                                              rank_correlation(score, speed, count), "pairs_right",
-                                              pairs > 0 ? right / pairs : 0.5, "points", points));
+    l->task_count++;
+    l->correlation_sum += count * correlation;
+    l->recall_sum += count * recall_of(score, speed, count);
+    add_points(l, score, speed, count);
+    json_array_append_new(
+        l->tasks,
+        json_pack("{s:o, s:o, s:i, s:i, s:f, s:f}", "task", kiln_json_str(t->stat->task_key), "op",
+                  kiln_json_str(t->stat->op), "samples", (int)t->count, "held_out", (int)count,
+                  "rank_correlation", correlation, "pairs_right", pairs > 0 ? right / pairs : 0.5));
     return KILN_OK;
 }
 
@@ -234,8 +258,8 @@ static json_t *features_json(const learner *l, const uint32_t *order, uint32_t c
     json_t *features = json_array();
     for (uint32_t i = 0; i < count; i++) {
         const kiln_reason *r = &l->reason[order[i]];
-        json_array_append_new(features, json_pack("{s:s, s:s, s:s, s:f}", "name", r->name, "unit",
-                                                  r->unit, "doc", r->doc, "importance",
+        json_array_append_new(features, json_pack("{s:s, s:s, s:s, s:f}", "feature", r->name,
+                                                  "unit", r->unit, "doc", r->doc, "gain",
                                                   l->importance[order[i]] / l->explained_count));
     }
     return features;
@@ -275,12 +299,16 @@ static kiln_status say(learner *l, kiln_events *events, const task_samples *task
     uint32_t count = 0;
     const uint32_t *order = order_features(l, FEATURES_SHOWN, &count);
     kiln_status st = KILN_OK;
+    const double held = KILN_MAX(l->held_count, 1);
     kiln_events_result(
-        events, json_pack("{s:s, s:o, s:i, s:i, s:i, s:i, s:O, s:o}", "event", "cost model",
-                          "target", kiln_json_str(l->target_text), "samples", (int)l->sample_count,
-                          "learnt_from", (int)kiln_cost_model_trained_on(l->model), "held_out",
-                          (int)l->held_count, "unreadable", (int)l->unreadable_count, "tasks",
-                          l->tasks, "features", features_json(l, order, count)));
+        events,
+        json_pack("{s:s, s:o, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:{s:[s, s], s:O}, s:O, s:o}",
+                  "event", "cost model", "target", kiln_json_str(l->target_text), "records",
+                  (int)l->sample_count, "learnt_from", (int)kiln_cost_model_trained_on(l->model),
+                  "held_out", (int)l->held_count, "unreadable", (int)l->unreadable_count, "tasks",
+                  (int)l->task_count, "rank_correlation", l->correlation_sum / held, "top_recall",
+                  l->recall_sum / held, "points", "columns", "measured", "predicted", "rows",
+                  l->points, "by_task", l->tasks, "importance", features_json(l, order, count)));
     for (uint32_t i = 0; !st && i < task_count && l->only_task.size; i++)
         if (kiln_str_equal(task[i].stat->task_key, l->only_task) && l->explained_count)
             st = say_trials(l, events, &task[i], order, count);
@@ -361,8 +389,10 @@ kiln_status kiln_serve_cost_model(const kiln_served *served) {
     l.projects = read_projects(&project, served->process, &projects);
     l.model = kiln_cost_model_create(&options);
     l.tasks = json_array();
+    l.points = json_array();
     st = answer(&l, served->events);
     json_decref(l.tasks);
+    json_decref(l.points);
     kiln_cost_model_destroy(l.model);
     kiln_db_close(l.db);
     return st;

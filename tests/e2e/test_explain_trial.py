@@ -56,16 +56,19 @@ def test_how_good_the_cost_model_is(world):
     assert code == 0, said
     model, trials = found
     assert model["event"] == "cost model" and model["target"] == best["target"]
-    [task] = model["tasks"]
-    assert task["task"] == best["task_key"] and 10 <= task["held_out"] <= model["samples"] / 3, task
-    assert -1 <= task["rank_correlation"] <= 1 and 0 <= task["pairs_right"] <= 1
-    assert len(task["points"]) == task["held_out"] and all(ns > 0 for _, ns in task["points"])
-    importance = [f["importance"] for f in model["features"]]
-    assert importance and importance == sorted(importance, reverse=True) and importance[-1] > 0, model["features"]
-    assert len(trials["trials"]) == model["samples"], len(trials["trials"])
-    assert [f["name"] for f in trials["features"]] == [f["name"] for f in model["features"][:len(trials["features"])]]
+    [task] = model["by_task"]
+    assert task["task"] == best["task_key"] and 10 <= task["held_out"] <= model["records"] / 3 and model["tasks"] == 1, task
+    assert -1 <= task["rank_correlation"] <= 1 and 0 <= task["pairs_right"] <= 1 and 0 <= model["top_recall"] <= 1
+    assert abs(model["rank_correlation"] - task["rank_correlation"]) < 1e-6, model
+    points = model["points"]
+    assert points["columns"] == ["measured", "predicted"] and len(points["rows"]) == task["held_out"] and all(
+        measured <= 0 and predicted <= 0 for measured, predicted in points["rows"]), points
+    gain = [f["gain"] for f in model["importance"]]
+    assert gain and gain == sorted(gain, reverse=True) and gain[-1] > 0, model["importance"]
+    assert len(trials["trials"]) == model["records"], len(trials["trials"])
+    assert [f["feature"] for f in trials["features"]] == [f["feature"] for f in model["importance"][:len(trials["features"])]]
     assert all(len(t["values"]) == len(trials["features"]) for t in trials["trials"])
-    assert sum(t["held_out"] for t in trials["trials"]) == model["samples"] // 4
+    assert sum(t["held_out"] for t in trials["trials"]) == model["records"] // 4
 
 
 def test_a_target_without_trials(world):

@@ -33,7 +33,7 @@ def ask(server, model=None, wait=60, **fields):
 def compiled(server, model=None, **fields):
     status, answer = ask(server, model, **fields)
     while status == 202:
-        status, _, body = server.ask("GET", f"/api/v1/compile/{answer['compile']}", query={"wait": 60})
+        status, _, body = server.ask("GET", f"/api/v1/compile/{answer['id']}", query={"wait": 60})
         answer = json.loads(body)
     assert status == 200 and answer["state"] == "done", answer
     return answer
@@ -52,19 +52,21 @@ def zoo(world, name="gemm:16x16x16"):
 def test_the_same_question_has_the_same_answer(world):
     server, model = Server(world), zoo(world)
     first = compiled(server, model, target=["native", "x86-64"])
-    assert [m["state"] for m in first["modules"]] == ["done", "done"]
-    for module in first["modules"]:
+    assert [m["state"] for m in first["targets"]] == ["done", "done"]
+    for module in first["targets"]:
         status, headers, body = server.ask("GET", f"/api/v1/modules/{module['module']}")
         assert status == 200 and hashlib.sha256(body).hexdigest() == module["module"] and len(body) == module["bytes"]
         (world.folder / "m.kiln").write_bytes(body)
-        world.run("inspect", "m.kiln")
+        inspected = server.get(f"modules/{module['module']}/inspect")
+        wanted = world.json("inspect", "m.kiln", "--steps")
+        assert wanted[0].pop("file") and inspected == wanted, inspected
     assert ask(server, model, wait=0, target=["native", "x86-64"]) == (200, first)
     digest = hashlib.sha256(model).hexdigest()
     body = json.dumps({"model": digest, "targets": ["native", "x86-64"]}).encode()
     status, _, again = server.ask("POST", "/api/v1/compile", body, {"Content-Type": "application/json"})
     assert status == 200 and json.loads(again) == first, again
     other = compiled(server, model, target="native", precision="bf16")
-    assert other["compile"] != first["compile"]
+    assert other["id"] != first["id"]
     server.stop()
     server.start()  # what was compiled before is still known
     assert ask(server, model, wait=0, target=["native", "x86-64"]) == (200, first)
@@ -82,7 +84,7 @@ def test_a_hundred_clients_at_once(world):
 def test_models_are_uploaded_in_pieces(world):
     server, model = Server(world), zoo(world)
     _, headers, body = server.ask("POST", "/api/v1/uploads", headers={"Upload-Length": str(len(model))})
-    place, upload = headers["Location"], json.loads(body)["upload"]
+    place, upload = headers["Location"], json.loads(body)["id"]
     message = refused(server, 409, "FAILED_PRECONDITION", upload=upload, target="native")
     assert f"0 of {len(model)} bytes" in message
     server.ask("PATCH", place, model, {"Upload-Offset": "0"})
@@ -96,15 +98,15 @@ def test_tuning_is_a_job_of_the_person(world):
     world.tuner(server.address)
     world.board(server.address)
     answer = compiled(server, model, target="native", trials="6")
-    [module] = answer["modules"]
+    [module] = answer["targets"]
     [job] = [row for row in server.get("jobs")["items"] if row["job"] == module["job"]]
     assert job["state"] == "done" and module["bytes"] > 0 and module["progress"]["tasks"], job
     status, long = ask(server, model, wait=0, target="native", trials="900000")
     assert status == 202 and long["state"] == "running", long
-    show = lambda: server.get(f"compile/{long['compile']}", status=202)
-    harness.until(lambda: show()["modules"][0]["job"], "the job being open")
-    job = show()["modules"][0]["job"]
-    status, _, body = server.ask("DELETE", f"/api/v1/compile/{long['compile']}")
+    show = lambda: server.get(f"compile/{long['id']}", status=202)
+    harness.until(lambda: show()["targets"][0]["job"], "the job being open")
+    job = show()["targets"][0]["job"]
+    status, _, body = server.ask("DELETE", f"/api/v1/compile/{long['id']}")
     assert status == 200 and json.loads(body)["state"] == "cancelled", body
     harness.until(lambda: [r for r in server.get("jobs")["items"] if r["job"] == job and r["state"] == "cancelled"], "the job's end")
 
@@ -119,7 +121,7 @@ def test_bad_questions(world):
         refused(server, 400, "INVALID_ARGUMENT", **{"model": model, "target": "native", **wrong})
     for name in ("precision", "accuracy", "dim"):
         status, answer = ask(server, model, **{"target": "native", name: "--out=/tmp/x"})
-        assert status == 200 and answer["modules"][0]["error"]["code"] == "INVALID_ARGUMENT", answer
+        assert status == 200 and answer["targets"][0]["error"]["code"] == "INVALID_ARGUMENT", answer
     assert not pathlib.Path("/tmp/x").exists()
 
 
@@ -128,7 +130,7 @@ def test_models_that_are_none(world):
     refused(server, 400, "INVALID_ARGUMENT", model=b"", target="native")
     for model in (b"\0" * 100, b"PK\x03\x04" + b"\0" * 1000, zoo(world)[:-40], b"\x08\x07\xff" * 5000):
         status, answer = ask(server, model, target="native")
-        [module] = answer["modules"]
+        [module] = answer["targets"]
         assert status == 200 and module["state"] == "failed" and module["error"]["code"] != "OK", answer
         assert str(world.home) not in module["error"]["message"], module  # nor where the server keeps it
     assert [p.name for p in (world.home / "web/modules").iterdir()] == []

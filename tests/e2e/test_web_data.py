@@ -56,39 +56,43 @@ def test_trials_come_in_pieces(world):
     for path in (f"jobs/{best['job_id']}/trials", f"tasks/{best['task_key']}/trials"):
         everything = server.get(path)
         rows = rows_of(everything)
-        assert not everything["more"] and [r["trial"] for r in rows] == [r["trial_id"] for r in history]
+        assert not everything["more"] and [r["trial"] for r in rows] == [r["trial_index"] for r in history]
         for row, record in zip(rows, history):
             assert abs(row["median_ns"] - record["median_ns"]) <= 1e-8 * record["median_ns"], (row, record)
-            assert everything["tasks"][row["task"]] == record["task_key"] and everything["outcomes"][row["outcome"]] == record["outcome"]
-            assert everything["searchers"][row["searcher"]] == record["searcher"] and row["final"] == record["final"]
+            assert row["task"] == record["task_key"] and row["outcome"] == record["outcome"] and row["searcher"] == record["searcher"]
+            assert row["final"] == record["final"] and row["time_ms"] == record["stored_wall_ns"] // 1000000
         since, seen = 0, []
         while True:
             piece = server.get(path, since=since, limit=5)
-            seen += [r["trial"] for r in rows_of(piece)]
+            seen += rows_of(piece)
             assert len(piece["rows"]) <= 5
             if not piece["rows"]:
                 break
             since = piece["next"]
-        assert seen == [r["trial_id"] for r in history] and piece["next"] == since
+        assert seen == rows and piece["next"] == since
+    assert [r["trial_id"] for r in rows] == [r["trial_id"] for r in history] and set(everything["features"]) <= set(everything["columns"])
     task = server.get(f"tasks/{best['task_key']}")
     assert task["program"].startswith("program") and len(task["targets"]) == 1 and task["label"] == "matmul 64x64 over 64", task
+    assert task["bytes"] == 3 * 64 * 64 * 4 and task["flops"] == 2 * 64**3
     assert server.get(f"trials/{best['trial_id']}")["trial_id"] == best["trial_id"]
+    assert server.get("records/best", job=best["job_id"])["items"] == [best] and not server.get("records/best", job="x")["items"]
 
 
 def test_two_dates_are_compared(world):
     db = tuned(world, 8)
     change(db, "UPDATE record SET stored_wall_ns = 86400000000000 * (1 + (rowid > 4))")  # 1970-01-02 and -03
     server = Server(world)
-    [pair] = server.get("records/compare?before=1970-01-03&before=1970-01-04")["items"]
+    [pair] = server.get("records/compare", **{"from": "1970-01-03", "to": "1970-01-04"})["items"]
     assert pair["label"] == "matmul 64x64 over 64" and pair["b"]["median_ns"] > 0, pair
     assert abs(pair["ratio"] - pair["b"]["median_ns"] / pair["a"]["median_ns"]) < 1e-12
-    [pair] = server.get("records/compare?before=1970-01-01T23:59:59Z&before=1970-01-03T00:00:00Z")["items"]
+    [pair] = server.get("records/compare", **{"from": "1970-01-01T23:59:59Z", "to": str(2 * 86400000)})["items"]
     assert pair["a"] is None and pair["b"] and pair["ratio"] == 0, pair
     target = pair["b"]["target"]
-    [pair] = server.get(f"records/compare?target={target.replace('+', '%2B')}&target=rpi4")["items"]
+    [pair] = server.get("records/compare", a=target, b="rpi4")["items"]
     assert pair["a"]["target"] == target and pair["b"] is None, pair
-    for query in ("", "?target=rpi4", "?before=1970-01-01&before=yesterday", "?before=1970-13-01&before=1970-01-01", "?target=a&target=b"):
-        server.refused(f"records/compare{query}", 400, "INVALID_ARGUMENT")
+    for query in ({}, {"a": "rpi4"}, {"from": "1970-01-01", "to": "yesterday"}, {"from": "1970-13-01", "to": "1970-01-01"}, {"a": "a", "b": "b"},
+                  {"from": "-5", "to": "9" * 25}):
+        server.refused("records/compare", 400, "INVALID_ARGUMENT", **query)
 
 
 def test_an_export_is_imported(world):
@@ -150,21 +154,22 @@ def test_how_good_the_cost_model_is(world):
     tuned(world, 48)
     server = Server(world)
     [best] = server.get("records/best")["items"]
-    model, trials = server.get("cost-model", target=best["target"], task=best["task_key"])["items"]
-    assert model["tasks"][0]["task"] == best["task_key"] and model["features"] and len(trials["trials"]) == model["samples"]
+    answer = server.get("cost-model", target=best["target"], task=best["task_key"])
+    [model], trials = answer["items"], answer["trials"]
+    assert model["by_task"][0]["task"] == best["task_key"] and model["importance"] and len(trials["trials"]) == model["records"]
+    assert server.get("cost-model") == {"items": [model], "trials": None}
     server.refused("cost-model", 400, "INVALID_ARGUMENT", target="abacus")
     server.refused("cost-model", 404, "NOT_FOUND", target="rpi4")
-    server.refused("cost-model", 400, "INVALID_ARGUMENT")
 
 
 def test_an_upload_is_resumed(world):
     server, data = Server(world), os.urandom(3 << 20)
     status, headers, body = server.ask("POST", "/api/v1/uploads", headers={"Upload-Length": str(len(data))})
     assert status == 201, body
-    place, upload = headers["Location"], json.loads(body)["upload"]
+    place, upload = headers["Location"], json.loads(body)["id"]
     cut = 1234567
     status, headers, body = server.ask("PATCH", place, data[:cut], {"Upload-Offset": "0"})
-    assert status == 200 and json.loads(body) == {"upload": upload, "offset": cut, "size": len(data), "digest": ""}, body
+    assert status == 200 and json.loads(body) == {"id": upload, "offset": cut, "size": len(data)}, body
     status, headers, body = server.ask("HEAD", place)
     assert (status, headers["Upload-Offset"], headers["Upload-Length"], body) == (200, str(cut), str(len(data)), b"")
     for offset in (0, cut - 1, cut + 1, len(data)):  # replayed, or with a gap
@@ -173,7 +178,7 @@ def test_an_upload_is_resumed(world):
     status, _, body = server.ask("PATCH", place, data[cut:] + b"x", {"Upload-Offset": str(cut)})
     assert status == 413, body
     status, _, body = server.ask("PATCH", place, data[cut:], {"Upload-Offset": str(cut)})
-    assert status == 200 and json.loads(body)["digest"] == hashlib.sha256(data).hexdigest(), body
+    assert status == 200 and json.loads(body)["blob"] == hashlib.sha256(data).hexdigest(), body
     status, _, body = server.ask("PATCH", place, b"x", {"Upload-Offset": str(len(data))})
     assert status == 409, body
     assert server.ask("DELETE", place)[0] == 204 and server.ask("HEAD", place)[0] == 404
@@ -193,7 +198,7 @@ def test_a_client_that_leaves_goes_on_later(world):
         assert status == 409 and b"another request" in body, body
     harness.until(lambda: server.ask("PATCH", place, data[300000:300010], {"Upload-Offset": "300000"})[0] == 200, "the server noticing")
     status, _, body = server.ask("PATCH", place, data[300010:], {"Upload-Offset": "300010"})
-    assert status == 200 and json.loads(body)["digest"] == hashlib.sha256(data).hexdigest(), body
+    assert status == 200 and json.loads(body)["blob"] == hashlib.sha256(data).hexdigest(), body
 
 
 def test_uploads_are_bounded(world):

@@ -33,8 +33,9 @@ CASES = [
     ("kiln-rpc-server --calib\tnever", "--calibrate never"),
     ("kiln-tuner --log-level deb\t", "--log-level debug"),
     ("kiln-run my\t", "my module.kiln"),
+    ("kiln-web --db rec\t", "--db records.jsonl"),
 ]
-PROGRAMS = ["kiln", "kiln-tracker", "kiln-tuner", "kiln-rpc-server", "kiln-run"]
+PROGRAMS = ["kiln", "kiln-tracker", "kiln-tuner", "kiln-rpc-server", "kiln-web", "kiln-run"]
 
 
 def shell(name):

@@ -18,6 +18,7 @@ static kiln_str short_of(kiln_str id) {
 /* Who holds it, since when, and until when at about; or why nobody may. */
 static void print_holder(const kiln_msg_board_row *b) {
     if (b->text.size) printf("  - %.*s", KILN_STR_ARG(b->text));
+    if (kiln_str_is(b->state, "upgrading")) printf("  - %.*s", KILN_STR_ARG(b->upgrade));
     if (!b->job.size) return;
     printf("  %.*s's job %.*s", KILN_STR_ARG(b->user), KILN_STR_ARG(short_of(b->job)));
     if (b->project.size) printf(" of %.*s", KILN_STR_ARG(b->project));

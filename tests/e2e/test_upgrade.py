@@ -7,6 +7,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import time
 
 import harness
 from harness import Skip, until
@@ -56,8 +57,11 @@ class Board:
         self.folder.mkdir()
         self.program = self.folder / "kiln-rpc-server"
         shutil.copy2(harness.program("kiln-rpc-server"), self.program)
-        self.child = world.board(address, "--release-keys", world.path(keys), *options, key=self.key, state=f"{self.key}/state",
-                                 name=str(self.program))
+        self.options = "--release-keys", world.path(keys), *options
+        self.start(world, address)
+
+    def start(self, world, address):
+        self.child = world.board(address, *self.options, key=self.key, state=f"{self.key}/state", name=str(self.program))
 
     def version(self):
         """Of the file; a script is "?"."""
@@ -91,7 +95,9 @@ def test_boards_upgrade_in_turns_behind_a_canary_while_a_job_runs(world):
     world.tuner(address)
     job = world.tune(world.zoo("conv:C3"), address, 40 * BOARDS)
     until(lambda: any(b["state"] == "leased" for b in rows(world, address).values()), "the job's first lease")
+    began = time.monotonic()
     done = world.run("fleet", "upgrade", "--to", new_archive(world), "--canary", 1, "--percent", 25, "--tracker", address, "--why", "a test")
+    print(f"# {BOARDS} boards, a quarter of them at the same time: {time.monotonic() - began:.1f} s")
     assert f"{BOARDS} of {BOARDS} boards done, 0 failed, 0 skipped" in done.stdout, done.stdout
     for board in boards:
         assert runs(world, address, board, NEW), rows(world, address)[board.key]
@@ -132,11 +138,25 @@ def test_an_upgrade_goes_on_after_the_tracker_was_killed(world):
     until(lambda: world.json("fleet", "upgrade", "--status", "--tracker", address)[-1]["state"] == 2, "the tracker knowing that")
 
 
-def test_stopping_the_launcher_stops_the_board(world):
-    tracker, address, boards = fleet(world, 1)
+def test_stopping_or_killing_the_launcher_ends_the_board(world):
+    tracker, address, boards = fleet(world, 2)
     boards[0].child.terminate()
     world.ends(boards[0].child)
-    until(lambda: not harness.processes_with(str(boards[0].folder)), "the end of the server")
+    boards[1].child.kill()  # the server and its helper have other process groups
+    for board in boards:
+        until(lambda: not harness.processes_with(str(board.folder)), f"the end of the server of {board.key}")
+
+
+def test_a_new_version_that_loss_of_power_left_is_not_started(world):
+    """PROGRAM itself is untouched until its successor has confirmed, so the old version starts after any interruption."""
+    tracker, address, boards = fleet(world, 1)
+    board = boards[0]
+    board.child.terminate()
+    world.ends(board.child)
+    next_program = board.folder / "kiln-rpc-server.next"
+    next_program.write_bytes(b"half of a program")
+    board.start(world, address)
+    assert not next_program.exists() and runs(world, address, board, OLD)
 
 
 def test_only_administrators_upgrade_and_every_order_is_in_the_audit_log(world):

@@ -75,6 +75,10 @@ static void our_group_is_found_where_it_is_mounted(void **state) {
     expect_found(f, "0::/system.slice/kiln.service\n", unified,
                  "sys/fs/cgroup/system.slice/kiln.service");
     expect_found(f, "0::/\n", unified, "sys/fs/cgroup");
+    /* Groups are made beside the launcher's, as no process may be above them. */
+    expect_found(f, "0::/system.slice/kiln.service/launcher\n", unified,
+                 "sys/fs/cgroup/system.slice/kiln.service");
+    expect_found(f, "0::/my-launcher\n", unified, "sys/fs/cgroup/my-launcher");
     const char *hybrid = "30 22 0:25 / /sys/fs/cgroup ro shared:3 - tmpfs tmpfs ro\n"
                          "31 30 0:26 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
                          "32 30 0:27 / /sys/fs/cgroup/unified rw shared:5 - cgroup2 cgroup2 rw\n";

@@ -1,4 +1,5 @@
 /* A board's shell, played: children that run, hang, crash and die late, and a blob cache. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -57,16 +58,28 @@ typedef struct board_state {
     uint64_t sick_until_ns, broken_until_ns, hot_until_ns, full_until_ns;
     uint32_t slowness; /* of its measurements, times; 0: not drawn yet */
     bool checking;
+    /* What the launcher knows; lost with the power, but for `version`. */
+    char next[KILN_RELEASE_WORD_MAX]; /* version that is tried or is to be tried */
+    kiln_server_launch launch;        /* what it tells the next run */
+    uint64_t wait_ns;
+    bool relaunches; /* it stops this run and starts another */
+    bool is_mute;    /* the flaw of a version on trial */
     /* Disk. */
+    char version[KILN_RELEASE_WORD_MAX];
     KILN_VEC(kiln_digest) cache;
     KILN_VEC(half) halves;
 } board_state;
+
+static void set_version(char out[KILN_RELEASE_WORD_MAX], const char *version) {
+    snprintf(out, KILN_RELEASE_WORD_MAX, "%s", version);
+}
 
 void *sim_board_state(void) {
     board_state *s = kiln_alloc(sizeof *s);
     kiln_map_init(&s->came);
     kiln_map_init(&s->begun);
     kiln_map_init(&s->slot_of);
+    set_version(s->version, "0.0.0");
     return s;
 }
 
@@ -83,6 +96,7 @@ void sim_board_free(void *memory) {
 }
 
 static void run_step(sim_node *node, const kiln_server_event *event);
+static bool is_mistaken(const board_state *s);
 
 /* ---- Blobs ---- */
 
@@ -395,7 +409,8 @@ static void begin_check(sim_node *node, const kiln_server_action *action) {
             sim_fail(node->world, "board %u checks itself beside a trial", node->index);
     s->checking = true;
     sim_at(node->world, sim_between(node->world, SIM_MS, 50 * SIM_MS), node, check_ends,
-           action->run, sim_is_calm(node->world) || !sim_chance(node->world, 50));
+           action->run,
+           (sim_is_calm(node->world) || !sim_chance(node->world, 50)) && !is_mistaken(s));
 }
 
 /* ---- Lies ---- */
@@ -500,9 +515,89 @@ static void send_message(sim_node *node, const kiln_message *message) {
     sim_send(node, node->conn, message);
 }
 
+/* ---- The launcher ---- */
+
+static sim_flaw flaw_of(const char *version) { return (sim_flaw)(strrchr(version, '.')[1] - '0'); }
+
+/* Ends this run; the next one is told `launch`. */
+static void relaunch(sim_node *node, kiln_server_launch launch) {
+    board_state *s = node->state;
+    s->launch = launch;
+    s->relaunches = true;
+    sim_kill(node, false);
+    sim_start_later(node, sim_between(node->world, 10 * SIM_MS, 2 * SIM_S));
+}
+
+static void roll_back(sim_node *node, uint64_t run, uint64_t why) {
+    const board_state *s = node->state;
+    if (!s->launch.is_trial || node->run != run) return;
+    relaunch(node, (kiln_server_launch){.number = s->launch.number,
+                                        .failure = (const char *)(uintptr_t)why});
+}
+
+static void roll_back_after(sim_node *node, uint64_t delay_ns, const char *why) {
+    sim_at(node->world, delay_ns, node, roll_back, node->run, (uintptr_t)why);
+}
+
+static void try_next(sim_node *node, uint64_t number, uint64_t b) {
+    (void)b;
+    const board_state *s = node->state;
+    const kiln_str version = kiln_str_from(s->next);
+    uint64_t canary = node->index;
+    if (flaw_of(s->next) != SIM_FLAW_NONE) {
+        if (kiln_map_find(&node->world->tried, version, &canary) && canary != node->index)
+            sim_fail(node->world, "boards %llu and %u try the broken version %s",
+                     (unsigned long long)canary, node->index, s->next);
+        kiln_map_put(&node->world->tried, version, node->index);
+    }
+    node->world->tries++;
+    relaunch(node, (kiln_server_launch){.number = number, .is_trial = true});
+}
+
+static void ask_launcher(sim_node *node, const kiln_server_action *action) {
+    board_state *s = node->state;
+    kiln_release release;
+    kiln_status st = kiln_release_parse(kiln_str_from(action->text), &release);
+    if (st) sim_fail(node->world, "board %u restarts without a statement", node->index);
+    if (!st) set_version(s->next, release.version);
+    kiln_status_free(st);
+    for (uint32_t i = 0; i < SLOTS_MAX; i++)
+        if (s->child[i].alive)
+            sim_fail(node->world, "board %u restarts while a trial runs", node->index);
+    s->wait_ns = action->deadline_ns;
+    sim_at(node->world, 0, node, try_next, action->run, 0);
+}
+
+static void commit(sim_node *node, uint64_t a, uint64_t b) {
+    (void)a, (void)b;
+    board_state *s = node->state;
+    if (!s->launch.is_trial) return; /* it was given up meanwhile */
+    if (flaw_of(s->next) != SIM_FLAW_NONE)
+        sim_fail(node->world, "board %u keeps the broken version %s", node->index, s->next);
+    set_version(s->version, s->next);
+    s->launch.is_trial = false;
+    node->world->upgraded++;
+    run_step(node, &(kiln_server_event){.kind = KILN_SERVER_LAUNCHER});
+}
+
+/* A version on trial shows its flaw. */
+static void begin_trial(sim_node *node) {
+    board_state *s = node->state;
+    roll_back_after(node, s->wait_ns, "it was late");
+    s->is_mute = flaw_of(s->next) == SIM_FLAW_MUTE;
+    if (flaw_of(s->next) == SIM_FLAW_ENDS) roll_back_after(node, 0, "it ended");
+}
+
+static bool is_mistaken(const board_state *s) {
+    return s->launch.is_trial && flaw_of(s->next) == SIM_FLAW_MISTAKEN;
+}
+
 static void carry_out(sim_node *node, const kiln_server_action *action) {
+    board_state *s = node->state;
     switch (action->kind) {
-    case KILN_SERVER_DIAL: sim_dial(node); break;
+    case KILN_SERVER_DIAL:
+        if (!s->is_mute) sim_dial(node);
+        break;
     case KILN_SERVER_HANG_UP:
         if (node->conn) sim_close(node, node->conn);
         fail_fetches(node);
@@ -514,9 +609,11 @@ static void carry_out(sim_node *node, const kiln_server_action *action) {
     case KILN_SERVER_TIME: child_goes_on(node, action->slot, action->run); break;
     case KILN_SERVER_KILL: kill_child(node, action); break;
     case KILN_SERVER_CHECK: begin_check(node, action); break;
-    case KILN_SERVER_RESTART:
+    case KILN_SERVER_RESTART: ask_launcher(node, action); break;
     case KILN_SERVER_CONFIRM:
-    case KILN_SERVER_GIVE_UP: break; /* boards here take no releases */
+        sim_at(node->world, sim_between(node->world, 0, 20 * SIM_MS), node, commit, 0, 0);
+        break;
+    case KILN_SERVER_GIVE_UP: roll_back_after(node, 0, "its self-check failed"); break;
     case KILN_SERVER_POWER_CYCLE:
         sim_note(node->world, "board %u: %s", node->index, action->text);
         break;
@@ -557,11 +654,18 @@ static void start(sim_node *node) {
         .labels = {&builds, codegen ? 1 : 0},
         .targets = {&other, node->index % 2 == 0 ? 1 : 0},
     };
-    s->machine =
-        kiln_server_create(&(kiln_server_options){.board = &up,
-                                                  .seed = kiln_rand_u64(&node->world->rand),
-                                                  .check_ns = KILN_HEALTH_CHECK_NS},
-                           sim_clock(node));
+    kiln_release_keys keys = {0};
+    if (node->world->options.upgrades) sim_upgrade_keys(&keys);
+    s->machine = kiln_server_create(
+        &(kiln_server_options){.board = &up,
+                               .release_keys = &keys,
+                               .version = s->launch.is_trial ? s->next : s->version,
+                               .launch = s->launch,
+                               .seed = kiln_rand_u64(&node->world->rand),
+                               .check_ns = KILN_HEALTH_CHECK_NS},
+        sim_clock(node));
+    s->is_mute = false;
+    if (s->launch.is_trial) begin_trial(node);
     sim_tick_at(node, sim_clock(node));
 }
 
@@ -569,6 +673,8 @@ static void stop(sim_node *node) {
     board_state *s = node->state;
     kiln_server_destroy(s->machine);
     s->machine = NULL;
+    if (!s->relaunches) s->launch = (kiln_server_launch){0}; /* the power was lost */
+    s->relaunches = false;
     s->fetches.count = 0;
     s->checking = false;
     kiln_map_reset(&s->came);

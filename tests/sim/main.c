@@ -25,7 +25,7 @@ static void print_options(const sim_options *o) {
 typedef struct totals {
     uint64_t seeds, failed, hash;
     uint64_t events, trials, built, records, lost, repeated, forged, jobs_ok, jobs_ended,
-        longest_wait_ns;
+        longest_wait_ns, tries, upgraded;
     kiln_thread_work most;
 } totals;
 
@@ -33,24 +33,24 @@ typedef struct totals {
 static bool is_same_again(const sim_world *first) {
     if (first->options.seed % 10 != 1) return true;
     sim_world second;
-    sim_world_init(&second, first->options.seed, false);
+    sim_world_init(&second, first->options.seed, first->options.upgrades, false);
     sim_world_run(&second);
     bool same = second.hash == first->hash && second.event_count == first->event_count;
     sim_world_deinit(&second);
     return same;
 }
 
-static bool run_seed(uint64_t seed, bool trace, bool quiet, totals *sum) {
+static bool run_seed(uint64_t seed, bool upgrades, bool trace, bool quiet, totals *sum) {
     sim_world world;
-    sim_world_init(&world, seed, trace);
+    sim_world_init(&world, seed, upgrades, trace);
     sim_world_run(&world);
     if (!world.failed && !is_same_again(&world))
         sim_fail(&world, "the same seed gave another history");
     bool ok = !world.failed;
     if (!ok) {
         print_options(&world.options);
-        printf("  %s\n  again: ./dev sim --seed %llu\n", world.failure.data,
-               (unsigned long long)seed);
+        printf("  %s\n  again: ./dev sim --seed %llu%s\n", world.failure.data,
+               (unsigned long long)seed, upgrades ? " --upgrades" : "");
     }
     if (!ok || !quiet)
         printf("seed %llu: %s, events %llu, hash %016llx\n", (unsigned long long)seed,
@@ -63,6 +63,8 @@ static bool run_seed(uint64_t seed, bool trace, bool quiet, totals *sum) {
     sum->trials += world.trials;
     sum->built += world.built;
     sum->records += world.records;
+    sum->tries += world.tries;
+    sum->upgraded += world.upgraded;
     sum->lost += world.lost;
     sum->repeated += world.repeated;
     sum->forged += world.forged;
@@ -92,11 +94,13 @@ static void print_totals(const totals *sum) {
 
 int main(int argc, char **argv) {
     uint64_t seeds = 0, seed = 0, trials = 0;
-    bool trace = false, stop = false;
+    bool upgrades = false, trace = false, stop = false;
     const kiln_opt option[] = {
         {"seeds", KILN_OPT_COUNT, &seeds, "N", "Run seeds 1 to N."},
         {"trials", KILN_OPT_COUNT, &trials, "N", "Run seeds until boards began N trials."},
         {"seed", KILN_OPT_COUNT, &seed, "S", "Run one seed."},
+        {"upgrades", KILN_OPT_FLAG, &upgrades, NULL,
+         "Upgrade the boards again and again, also to broken versions."},
         {"stop", KILN_OPT_FLAG, &stop, NULL, "End at the first seed that fails."},
         {"trace", KILN_OPT_FLAG, &trace, NULL, "Print every message and event of it."},
     };
@@ -123,10 +127,17 @@ int main(int argc, char **argv) {
     }
     if (args.help) return 0;
     totals sum = {0};
-    if (seed) return run_seed(seed, trace, false, &sum) ? 0 : 1;
+    if (upgrades && !kiln_sign_supported()) {
+        printf("kiln-sim: no upgrades in a build that cannot sign\n");
+        return 77; /* skipped */
+    }
+    if (seed) return run_seed(seed, upgrades, trace, false, &sum) ? 0 : 1;
     if (!trials && !seeds) seeds = 200;
     while ((sum.seeds < seeds || sum.trials < trials) && !(stop && sum.failed))
-        run_seed(sum.seeds + 1, trace, trials || seeds > 20, &sum);
+        run_seed(sum.seeds + 1, upgrades, trace, trials || seeds > 20, &sum);
     print_totals(&sum);
+    if (upgrades)
+        printf("upgrades: %llu versions on trial, %llu put into their place\n",
+               (unsigned long long)sum.tries, (unsigned long long)sum.upgraded);
     return sum.failed ? 1 : 0;
 }

@@ -170,7 +170,7 @@ static void tracker_opened(sim_node *none, uint64_t conn_at, uint64_t b) {
     const sim_node *as = node->name_of ? node->name_of : node;
     kiln_msg_hello hello = {
         .version_min = 1,
-        .version_max = 1,
+        .version_max = node->world->options.upgrades ? KILN_PROTO_VERSION_MAX : 1,
         .role = sim_role_of(node->role_of ? node->role_of : node),
         .node = kiln_str_from(as->identity),
         .boot = kiln_str_from(node->boot_of ? node->boot_of->boot : as->boot),

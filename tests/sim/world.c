@@ -224,15 +224,17 @@ static void draw_options(sim_world *world, uint64_t seed) {
     if (sim_chance(world, 180)) draw_crowd(world);
 }
 
-void sim_world_init(sim_world *world, uint64_t seed, bool trace) {
+void sim_world_init(sim_world *world, uint64_t seed, bool upgrades, bool trace) {
     *world = (sim_world){.trace = trace, .calm_ns = 120 * SIM_S};
     kiln_arena_init(&world->scratch, 0);
     kiln_map_init(&world->granted);
     kiln_map_init(&world->newest);
     kiln_map_init(&world->started);
+    kiln_map_init(&world->tried);
     sim_store_init(&world->store);
     world->database = sim_database_create();
     draw_options(world, seed);
+    world->options.upgrades = upgrades;
     if (world->options.share) world->shared = sim_records_create();
     const sim_options *o = &world->options;
     world->tracker[0] = add_node(world, SIM_TRACKER, 0, &sim_tracker_program, sim_tracker_state());
@@ -246,6 +248,7 @@ void sim_world_init(sim_world *world, uint64_t seed, bool trace) {
         world->tracker[i] =
             add_node(world, SIM_TRACKER, i, &sim_tracker_program, sim_tracker_state());
     if (o->rogue) add_node(world, SIM_ROGUE, 0, &sim_rogue_program, sim_rogue_state());
+    if (o->upgrades) add_node(world, SIM_ADMIN, 1, &sim_upgrader_program, sim_upgrader_state());
     add_node(world, SIM_ADMIN, 0, &sim_admin_program, sim_admin_state());
     sim_keys_init(world);
     sim_tenants_init(world);
@@ -278,6 +281,7 @@ void sim_world_deinit(sim_world *world) {
     kiln_map_deinit(&world->granted);
     kiln_map_deinit(&world->newest);
     kiln_map_deinit(&world->started);
+    kiln_map_deinit(&world->tried);
     kiln_strbuf_deinit(&world->failure);
     kiln_arena_deinit(&world->scratch);
 }
@@ -286,6 +290,9 @@ void sim_world_deinit(sim_world *world) {
 static bool is_over(const sim_world *world) {
     for (uint32_t i = 0; i < world->node.count; i++)
         if (world->node.data[i]->kind == SIM_CLIENT && !sim_client_is_done(world->node.data[i]))
+            return false;
+        else if (world->node.data[i]->program == &sim_upgrader_program &&
+                 !sim_upgrader_is_done(world->node.data[i]))
             return false;
     return sim_is_calm(world);
 }
@@ -318,7 +325,8 @@ static void run_until(sim_world *world, uint64_t end_ns, bool (*over)(const sim_
 
 void sim_world_run(sim_world *world) {
     run_until(world, SIM_END_NS, is_over);
-    if (!world->failed && !is_over(world)) sim_fail(world, "a client still waits for its answer");
+    if (!world->failed && !is_over(world))
+        sim_fail(world, "a client still waits for its answer, or an upgrade does not end");
     /* What clients no longer wait for must end too: detached jobs on slow boards, probation of
      * boards; then leases and kept results. */
     run_until(world, world->now_ns + SIM_REST_NS, sim_tracker_is_at_rest);

@@ -30,6 +30,7 @@
 #include "base/clock.h"
 #include "base/map.h"
 #include "base/rand.h"
+#include "base/sign/release.h"
 #include "base/thread_work.h"
 #include "base/vec.h"
 #include "proto/keys.h"
@@ -128,6 +129,15 @@ typedef struct sim_tenant {
     uint64_t day, used_ns; /* time of slots on that day */
 } sim_tenant;
 
+/* What is wrong with a version (kiln-sim --upgrades): the last number of its name. */
+typedef enum sim_flaw {
+    SIM_FLAW_NONE,
+    SIM_FLAW_ENDS,     /* before it connects */
+    SIM_FLAW_MUTE,     /* it never dials */
+    SIM_FLAW_MISTAKEN, /* it fails its self-check */
+    SIM_FLAW_COUNT
+} sim_flaw;
+
 /* What a seed chooses, printed when it fails. */
 typedef struct sim_options {
     uint64_t seed;
@@ -137,6 +147,7 @@ typedef struct sim_options {
     bool quotas;
     sim_quotas quota[SIM_PROJECTS];
     uint32_t stranger; /* the client that is in no project; UINT32_MAX: none */
+    bool upgrades;     /* not drawn: kiln-sim --upgrades */
     bool rogue;        /* there is one */
     bool share;        /* the tuners share their records */
     uint32_t builders; /* of each tuner; 0: boards build everything */
@@ -198,6 +209,8 @@ struct sim_world {
     uint64_t duty_lease[SIM_BOARDS_MAX]; /* newest lease then: older ones may still be told */
     sim_heard heard[SIM_HEARD];
     uint32_t heard_count;
+    kiln_map tried;           /* version with a flaw -> the board that tried it: its canary */
+    uint64_t tries, upgraded; /* versions on trial; of these: put into their place */
     uint64_t longest_wait_ns; /* of a request while a board that fits was in service */
     uint64_t trials, built;   /* that boards began; candidates that they built */
     uint64_t records;         /* that tuners were asked to store */
@@ -208,7 +221,7 @@ struct sim_world {
 };
 
 /* ---- world.c ---- */
-void sim_world_init(sim_world *world, uint64_t seed, bool trace);
+void sim_world_init(sim_world *world, uint64_t seed, bool upgrades, bool trace);
 void sim_world_deinit(sim_world *world);
 /* Runs until nothing is left to happen, a check fails, or SIM_END_NS. */
 void sim_world_run(sim_world *world);
@@ -281,13 +294,18 @@ void sim_tenants_check(sim_node *tracker, const struct kiln_tracker *t);
 
 /* ---- the programs ---- */
 extern const sim_program sim_tracker_program, sim_board_program, sim_tuner_program,
-    sim_client_program, sim_admin_program, sim_rogue_program;
+    sim_client_program, sim_admin_program, sim_rogue_program, sim_upgrader_program;
 void *sim_tracker_state(void);
 void *sim_board_state(void);
 void *sim_tuner_state(void);
 void *sim_client_state(void);
 void *sim_admin_state(void);
 void *sim_rogue_state(void);
+void *sim_upgrader_state(void);
+/* Whether it is calm and every board runs a good version. */
+bool sim_upgrader_is_done(const sim_node *upgrader);
+/* The key that signs versions. */
+void sim_upgrade_keys(kiln_release_keys *out_keys);
 /* Whether it is a member of all projects, without the right to run machine code of its own. */
 bool sim_rogue_is_member(const sim_world *world);
 void sim_tracker_free(void *state);

@@ -25,9 +25,11 @@ typedef enum kiln_trace_phase {
     KILN_TRACE_MARK
 } kiln_trace_phase;
 
-/* Called once from main; `program` outlives the process. PERMISSION_DENIED, NOT_FOUND: the file
- * cannot be made. */
-KILN_MUST_USE kiln_status kiln_trace_open(const char *path, const char *program);
+/* Called once from main. A file that has half of `bytes_max` becomes PATH.1, in place of an older
+ * one, and a new one is begun, so that the newest events are kept; 0: there is no bound.
+ * PERMISSION_DENIED, NOT_FOUND: the file cannot be made. */
+KILN_MUST_USE kiln_status kiln_trace_open(const char *path, const char *program,
+                                          uint64_t bytes_max);
 bool kiln_trace_is_on(void);
 /* `id` identifies the subject: BEGIN and END of the same name and id belong together. */
 void kiln_trace_event(kiln_trace_phase phase, kiln_trace_name name, kiln_str id, uint64_t now_ns,

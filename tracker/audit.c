@@ -20,6 +20,7 @@ struct kiln_audit {
     char *path, *old_path[KILN_AUDIT_FILES_MAX]; /* newest first */
     int fd;
     uint64_t bytes;
+    uint32_t begin_day;       /* of the first line, from 1970; 0: there is none */
     kiln_map written;         /* by source: bytes in this file << 32 | lines that were left out */
     uint64_t window_ns;       /* begin of the window in which `refused` are counted */
     uint32_t refused, silent; /* in this window; `silent`: those without a line */
@@ -79,6 +80,13 @@ static void count_line(kiln_audit *audit, kiln_str line) {
     kiln_map_put(&audit->written, source, so_far);
 }
 
+/* The day of a line's time; 0: it has none. */
+static uint32_t day_in(kiln_str line) {
+    const kiln_str time = text_after(line, KILN_STR("{\"time\":\""));
+    uint32_t day = 0;
+    return kiln_day_parse(kiln_str_slice(time, 0, KILN_DAY_TEXT - 1), &day) ? day : 0;
+}
+
 /* Counts the existing lines of each source, because the bound is per file, not per run. */
 static kiln_status count_lines(kiln_audit *audit) {
     kiln_arena scratch;
@@ -87,6 +95,7 @@ static kiln_status count_lines(kiln_audit *audit) {
     kiln_status st = kiln_file_read(audit->path, KILN_AUDIT_BYTES_MAX + 1, &scratch, &text);
     while (!st && text.size) {
         const kiln_str line = kiln_str_cut(&text, '\n');
+        if (audit->begin_day == 0) audit->begin_day = day_in(line);
         if (line.size > 1) count_line(audit, line);
     }
     kiln_arena_deinit(&scratch);
@@ -157,7 +166,22 @@ static void move_aside(kiln_audit *audit) {
             kiln_log(KILN_LOG_ERROR, "the audit log cannot be moved aside: %s", strerror(errno));
     if (kiln_fail_io() || rename(audit->path, audit->old_path[0]) != 0)
         kiln_log(KILN_LOG_ERROR, "the audit log cannot be moved aside: %s", strerror(errno));
+    audit->begin_day = 0;
     open_again(audit);
+}
+
+void kiln_audit_expire(kiln_audit *audit, uint32_t keep_days) {
+    const uint32_t today = kiln_day_of(kiln_clock_wall_ns());
+    const uint32_t part = KILN_MAX(keep_days / 4, 1u);
+    if (keep_days == 0) return;
+    if (audit->fd >= 0 && audit->begin_day && today >= audit->begin_day + part) move_aside(audit);
+    for (uint32_t i = 0; i < KILN_AUDIT_FILES_MAX; i++) {
+        struct stat info; /* the time of its last line */
+        if (stat(audit->old_path[i], &info) != 0 || info.st_mtim.tv_sec < 0) continue;
+        const uint32_t day = kiln_day_of((uint64_t)info.st_mtim.tv_sec * KILN_NS_PER_S);
+        if (today <= day + keep_days || unlink(audit->old_path[i]) == 0) continue;
+        kiln_log(KILN_LOG_ERROR, "%s cannot be removed: %s", audit->old_path[i], strerror(errno));
+    }
 }
 
 /* A line is written by one write; if only a part could be written it is removed again, so that no
@@ -166,6 +190,7 @@ static void write_line(kiln_audit *audit, kiln_strbuf *line) {
     kiln_strbuf_text(line, "}\n");
     if (audit->fd < 0) open_again(audit);
     if (audit->fd >= 0 && audit->bytes + line->size > KILN_AUDIT_BYTES_MAX) move_aside(audit);
+    if (audit->begin_day == 0) audit->begin_day = kiln_day_of(kiln_clock_wall_ns());
     ssize_t size = audit->fd < 0 || kiln_fail_io() ? -1 : write(audit->fd, line->data, line->size);
     const bool whole = size == (ssize_t)line->size;
     if (!whole) kiln_log(KILN_LOG_ERROR, "not in the audit log: %s", line->data);

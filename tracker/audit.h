@@ -27,6 +27,10 @@ typedef struct kiln_audit kiln_audit;
 
 /* PERMISSION_DENIED, RESOURCE_EXHAUSTED: the file cannot be made. */
 KILN_MUST_USE kiln_status kiln_audit_open(const char *path, kiln_audit **out_audit);
+/* Removes what is too old, so that no line is older than `keep_days` and a quarter of them (at
+ * least a day): older files, and this one, which is moved aside when its first line has a quarter
+ * of that age. 0: lines stay until newer ones displace them. Call it once in a while. */
+void kiln_audit_expire(kiln_audit *audit, uint32_t keep_days);
 /* Writes the counts of lines that were left out. NULL is fine. */
 void kiln_audit_close(kiln_audit *audit);
 

@@ -14,6 +14,7 @@ typedef struct options {
     kiln_opt_list ws_origin;
     const char *port_file, *fences, *state, *db, *blobs, *keys, *http, *http_port_file;
     double forget_days, keep_days, person_gib;
+    uint64_t keep_audit;
     bool insecure;
 } options;
 
@@ -56,6 +57,7 @@ static kiln_status run(const void *given, kiln_arena *process) {
         .port_file = o->port_file,
         .http = o->http,
         .http_port_file = o->http_port_file,
+        .keep_audit_days = (uint32_t)KILN_MIN(o->keep_audit, FORGET_DAYS_MAX),
         .forget_lost_ns = (uint64_t)(KILN_MIN(o->forget_days, FORGET_DAYS_MAX) * DAY_NS),
         .keep_blobs_ns = (uint64_t)(KILN_MIN(o->keep_days, FORGET_DAYS_MAX) * DAY_NS),
         .person_blob_bytes = (uint64_t)(KILN_MIN(o->person_gib, PERSON_GIB_MAX) * GIB),
@@ -110,6 +112,9 @@ int main(int argc, char **argv) {
         {"person-blobs", KILN_OPT_NUMBER, &o.person_gib, "GIB",
          "blobs that one person may have stored; the least recently used are removed first "
          "(default 8; 0: no limit)"},
+        {"keep-audit", KILN_OPT_COUNT, &o.keep_audit, "DAYS",
+         "remove lines of the audit log that are older than DAYS and a quarter (default 0: keep "
+         "80 MiB of them)"},
         {"keys", KILN_OPT_TEXT, &o.keys, "F",
          "key file for programs on other machines, as `kiln key` writes it (default "
          "$KILN_HOME/keys if it exists)"},

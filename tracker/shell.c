@@ -23,6 +23,7 @@
 #include "tracker/persistence.h"
 #include "tracker/tracker.h"
 
+#define EXPIRE_AUDIT_NS (UINT64_C(3600) * KILN_NS_PER_S)
 #define SOFTWARE "kiln-tracker 0.1.0"
 #define GOAWAY_MS 0u
 #define LEAD_NS UINT64_C(200000000) /* between two checks which tracker leads */
@@ -35,6 +36,7 @@ struct kiln_tracker_shell {
     int lock_fd;
     kiln_db *db;
     kiln_tracker_blob_files *blobs;
+    uint64_t expire_audit_ns; /* when old lines are looked for again */
     kiln_tracker_key_list *keys;
     kiln_audit *audit;
     kiln_tracker_pages *pages;
@@ -227,6 +229,10 @@ static void on_tick(void *context) {
     kiln_tracker_shell *shell = context;
     kiln_tracker_persistence_commit(shell->persistence);
     kiln_tracker_blob_files_tick(shell->blobs);
+    if (kiln_loop_now_ns(shell->loop) >= shell->expire_audit_ns) {
+        kiln_audit_expire(shell->audit, shell->options.keep_audit_days);
+        shell->expire_audit_ns = kiln_loop_now_ns(shell->loop) + EXPIRE_AUDIT_NS;
+    }
     kiln_event_queue_post(shell->events, &(kiln_tracker_event){.kind = KILN_TRACKER_TICK});
 }
 

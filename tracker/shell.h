@@ -21,9 +21,10 @@ typedef struct kiln_tracker_shell kiln_tracker_shell;
 typedef struct kiln_tracker_shell_options {
     const kiln_address *address; /* [address_count] to listen on, at least one */
     uint32_t address_count;
-    kiln_origins origins; /* web origins whose pages may dial "ws:" addresses */
-    const char *home;     /* where the loopback token is made */
-    const char *keys;     /* key file; NULL: `home`/keys, if it exists */
+    kiln_origins origins;     /* web origins whose pages may dial "ws:" addresses */
+    const char *home;         /* where the loopback token is made */
+    uint32_t keep_audit_days; /* see kiln_audit_expire */
+    const char *keys;         /* key file; NULL: `home`/keys, if it exists */
     bool insecure;
     const char *state_folder;
     const char *db_path;   /* NULL: tracker.db in the state folder */

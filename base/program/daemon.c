@@ -7,17 +7,21 @@
 #include "base/fail.h"
 #include "base/trace.h"
 
-#define DAEMON_OPTIONS 3
+#define DAEMON_OPTIONS 4
+#define TRACE_MIB 1024
 
 static kiln_status parse_and_run(const kiln_daemon *daemon, int argc, char **argv,
                                  kiln_arena *process) {
     const char *trace = NULL;
+    uint64_t trace_mib = TRACE_MIB;
     bool with_parent = false, json = false;
     const kiln_opt common[DAEMON_OPTIONS] = {
         {"with-parent", KILN_OPT_FLAG, &with_parent, NULL,
          "end when the program that started this one does"},
         {"log-json", KILN_OPT_FLAG, &json, NULL, "log one JSON object per line"},
         {"trace", KILN_OPT_TEXT, &trace, "F", "write a trace for kiln trace"},
+        {"trace-size", KILN_OPT_COUNT, &trace_mib, "MIB",
+         "keep the newest MIB of it, in F and F.1 (default 1024; 0: all)"},
     };
     kiln_opt_table table = daemon->table;
     kiln_opt *option = KILN_ARENA_ARRAY(process, kiln_opt, table.option_count + DAEMON_OPTIONS);
@@ -33,7 +37,9 @@ static kiln_status parse_and_run(const kiln_daemon *daemon, int argc, char **arg
     if (st) return st;
     if (json) kiln_log_as_json();
     if (with_parent) kiln_child_die_with_parent();
-    if (trace) st = kiln_trace_open(trace, daemon->program.name);
+    if (trace)
+        st = kiln_trace_open(trace, daemon->program.name,
+                             KILN_MIN(trace_mib, UINT64_MAX >> 20) << 20);
     if (!st) st = daemon->run(daemon->options, process);
     kiln_trace_close();
     return kiln_command_line_blame(&args, st, process);

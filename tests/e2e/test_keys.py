@@ -7,6 +7,7 @@ import signal
 import stat
 import subprocess
 import sys
+import time
 
 import harness
 import wire
@@ -164,6 +165,19 @@ def test_a_key_file_that_is_not_there_is_one_error_at_the_start(world):
     for name in ("kiln-tuner", "kiln-rpc-server"):
         world.refused("--tracker", address, "--state", world.path(f"of {name}"), "--key-file", missing, says=f"opening {missing}: No such file", name=name)
     world.refused("jobs", "list", "--tracker", address, "--key-file", missing, says=f"opening {missing}: No such file")
+
+
+def test_lines_of_the_audit_log_go_with_their_age(world):
+    folder = pathlib.Path(world.home) / "tracker"
+    folder.mkdir(parents=True)
+    old, older = folder / "audit.log.1", folder / "audit.log.2"
+    for file, days in (old, 1), (older, 5):
+        file.write_text("{}\n")
+        os.utime(file, (time.time() - days * 86400,) * 2)
+    tracker, _ = world.tracker("--keep-audit", 3)
+    until(lambda: not older.exists(), "the old file removed")
+    assert old.exists()
+    world.refused("--keep-audit", "-1", says="keep-audit", name="kiln-tracker")
 
 
 def memory_of(pid):

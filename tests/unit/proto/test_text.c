@@ -110,7 +110,7 @@ static void no_text_reaches_a_trace_as_it_came(void **state) {
     const kiln_str text = {bad, sizeof bad - 1};
     const kiln_log_field field[] = {{"job", text}};
     kiln_str written;
-    expect_ok(kiln_trace_open(path, bad));
+    expect_ok(kiln_trace_open(path, bad, 0));
     kiln_trace_clock(text, 5000, 4000);
     kiln_trace_event(KILN_TRACE_BEGIN, KILN_TRACE_LEASE, text, 1234567, field, 1);
     kiln_trace_close();

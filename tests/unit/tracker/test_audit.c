@@ -1,10 +1,12 @@
 #include "tracker/audit.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fail.h"
@@ -231,6 +233,43 @@ static void older_logs_are_kept(void **state) {
     remove_folder(f.folder);
 }
 
+/* Sets the time of a file's last line. */
+static void set_age(const char *path, uint32_t days) {
+    const time_t then = time(NULL) - (time_t)days * 86400;
+    const struct timespec times[2] = {{.tv_sec = then}, {.tv_sec = then}};
+    assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+static void lines_that_are_too_old_are_removed(void **state) {
+    fixture f;
+    set_up(&f, *state);
+    kiln_message order = {.type = KILN_MSG_BOARD_ORDER, .board_order = {.board = KILN_STR("rpi")}};
+    const char *first = kiln_arena_printf(*state, "%s.1", f.path),
+               *second = kiln_arena_printf(*state, "%s.2", f.path);
+    kiln_audit_close(f.audit);
+    expect_ok(kiln_file_write(f.path,
+                              KILN_STR("{\"time\":\"2020-01-01T00:00:00.000Z\",\"event\":"
+                                       "\"keys\"}\n"),
+                              0600));
+    expect_ok(kiln_file_write(first, KILN_STR("{}\n"), 0600));
+    set_age(first, 39);
+    expect_ok(kiln_audit_open(f.path, &f.audit));
+    kiln_audit_expire(f.audit, 0); /* no bound */
+    assert_false(kiln_file_exists(second));
+    kiln_audit_expire(f.audit, 40);
+    assert_true(kiln_file_exists(second)); /* what was the first */
+    assert_true(kiln_file_exists(first));  /* what began in 2020 */
+    kiln_audit_act(f.audit, &f.peer, &order);
+    kiln_audit_expire(f.audit, 38);
+    assert_false(kiln_file_exists(second));
+    kiln_audit_expire(f.audit, 38); /* lines of today stay */
+    assert_true(kiln_file_exists(first));
+    set_age(first, 39);
+    kiln_audit_expire(f.audit, 38);
+    assert_false(kiln_file_exists(first));
+    expect_contains(read_log(&f), "\"message\":\"BOARD_ORDER\"");
+}
+
 static void a_log_that_cannot_be_made_is_named(void **state) {
     kiln_audit *audit = NULL;
     (void)state;
@@ -296,6 +335,7 @@ int main(void) {
         test_with_arena(no_key_alone_fills_the_log),
         test_with_arena(a_budget_outlives_the_tracker),
         test_with_arena(older_logs_are_kept),
+        test_with_arena(lines_that_are_too_old_are_removed),
         test_with_arena(a_full_disk_costs_one_line),
         test_with_arena(of_a_line_that_fits_by_half_nothing_is_left),
         cmocka_unit_test(a_log_that_cannot_be_made_is_named),

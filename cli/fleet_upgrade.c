@@ -81,8 +81,8 @@ static kiln_status upload_all(kiln_command_call *c, kiln_arena *arena,
     uint32_t count = 0;
     kiln_status st = KILN_OK;
     for (size_t i = 0; !st && i < c->upgrade.to.count; i++)
-        st = kiln_fleet_upgrade_archives(c->upgrade.to.item[i], arena, path,
-                                         KILN_MESSAGES_RELEASES, &count);
+        st = kiln_fleet_upgrade_archives(c->upgrade.to.item[i], arena, path, KILN_MESSAGES_RELEASES,
+                                         &count);
     order->releases.item = KILN_ARENA_ARRAY(arena, kiln_msg_release_statement, count);
     order->releases.count = count;
     for (uint32_t i = 0; !st && i < count; i++)
@@ -236,7 +236,8 @@ static kiln_status follow(kiln_command_call *c) {
     while (!st && row.state == KILN_UPGRADE_RUNNING && !c->tracker.stopped) {
         kiln_arena_reset(&arena);
         st = show_boards(c, &shown, &row, &arena);
-        if (!st && row.state == KILN_UPGRADE_RUNNING) st = kiln_tracker_watch_on(&c->tracker, POLL_NS);
+        if (!st && row.state == KILN_UPGRADE_RUNNING)
+            st = kiln_tracker_watch_on(&c->tracker, POLL_NS);
     }
     if (!st) show_upgrade(c, &row);
     if (!st && row.state == KILN_UPGRADE_RUNNING && !c->json)

@@ -1,5 +1,5 @@
-/* What the launcher (rpc-server/launcher.h) decides. Pure: each event returns the next action, whose
- * end is the next event. */
+/* What the launcher (rpc-server/launcher.h) decides. Pure: each event returns the next action,
+ * whose end is the next event. */
 #ifndef KILN_RPC_SERVER_LAUNCH_H
 #define KILN_RPC_SERVER_LAUNCH_H
 
@@ -27,9 +27,9 @@ typedef enum kiln_launch_state {
 
 typedef struct kiln_launch {
     kiln_launch_state state;
-    bool is_asked;    /* the server asked for an upgrade, and is about to end */
-    bool is_stopping; /* no server is started any more */
-    uint64_t number;  /* of the last upgrade; 0: there was none */
+    bool is_asked;                        /* the server asked for an upgrade, and is about to end */
+    bool is_stopping;                     /* no server is started any more */
+    uint64_t number;                      /* of the last upgrade; 0: there was none */
     uint64_t wait_ns, until_ns;           /* time of the new program; its end */
     char failure[KILN_LAUNCH_TEXT_BYTES]; /* why the last one failed; "": it did not */
 } kiln_launch;

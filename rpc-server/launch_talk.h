@@ -12,14 +12,14 @@
 
 #define KILN_LAUNCH_MESSAGE_BYTES 2048u
 
-#define KILN_LAUNCH_SAYINGS(X)                                                              \
-    X(RUN, "run")             /* launcher, first: this is the usual program; number */      \
+#define KILN_LAUNCH_SAYINGS(X)                                                               \
+    X(RUN, "run")             /* launcher, first: this is the usual program; number */       \
     X(TRIAL, "trial")         /* launcher, first: this is a new version of upgrade number */ \
-    X(FAILED, "failed")       /* launcher, first: as RUN; upgrade number failed, text */    \
-    X(CONFIRMED, "confirmed") /* launcher: the new version is in its place */               \
-    X(TRY, "try")             /* server: upgrade number; its seconds; the statement; the    \
-                                 archive as descriptor. It ends after this */               \
-    X(CONFIRM, "confirm")     /* server: this version is good */                            \
+    X(FAILED, "failed")       /* launcher, first: as RUN; upgrade number failed, text */     \
+    X(CONFIRMED, "confirmed") /* launcher: the new version is in its place */                \
+    X(TRY, "try")             /* server: upgrade number; its seconds; the statement; the     \
+                                 archive as descriptor. It ends after this */                \
+    X(CONFIRM, "confirm")     /* server: this version is good */                             \
     X(FAIL, "fail")           /* server: this version is not good, text */
 typedef enum kiln_launch_saying {
 #define X(NAME, word) KILN_LAUNCH_SAYS_##NAME,

@@ -66,13 +66,13 @@ kiln_status kiln_launched_restart(kiln_launched *launched, const kiln_server_act
     kiln_status st = kiln_blob_store_path(launched->options.store, &action->digest, &arena, &path);
     int fd = st ? -1 : open(path, O_RDONLY | O_CLOEXEC);
     if (!st && fd < 0) st = KILN_ERROR(NOT_FOUND, "opening the archive: %s", strerror(errno));
-    if (!st && !kiln_launch_say(launched->options.socket,
-                                &(kiln_launch_message){.saying = KILN_LAUNCH_SAYS_TRY,
-                                                       .number = action->run,
-                                                       .seconds =
-                                                           action->deadline_ns / KILN_NS_PER_S,
-                                                       .text = kiln_str_from(action->text),
-                                                       .fd = fd}))
+    if (!st &&
+        !kiln_launch_say(launched->options.socket,
+                         &(kiln_launch_message){.saying = KILN_LAUNCH_SAYS_TRY,
+                                                .number = action->run,
+                                                .seconds = action->deadline_ns / KILN_NS_PER_S,
+                                                .text = kiln_str_from(action->text),
+                                                .fd = fd}))
         st = has_ended();
     if (fd >= 0) close(fd);
     kiln_arena_deinit(&arena);

@@ -37,13 +37,13 @@ typedef struct launcher {
 
 static void greet(launcher *l) {
     const bool has_failed = l->launch.failure[0] != '\0';
-    const kiln_launch_message hello = {
-        .saying = l->launch.state == KILN_LAUNCH_TRYING ? KILN_LAUNCH_SAYS_TRIAL
-                  : has_failed                          ? KILN_LAUNCH_SAYS_FAILED
-                                                        : KILN_LAUNCH_SAYS_RUN,
-        .number = l->launch.number,
-        .text = kiln_str_from(l->launch.failure),
-        .fd = -1};
+    const kiln_launch_message hello = {.saying = l->launch.state == KILN_LAUNCH_TRYING
+                                                     ? KILN_LAUNCH_SAYS_TRIAL
+                                                 : has_failed ? KILN_LAUNCH_SAYS_FAILED
+                                                              : KILN_LAUNCH_SAYS_RUN,
+                                       .number = l->launch.number,
+                                       .text = kiln_str_from(l->launch.failure),
+                                       .fd = -1};
     kiln_launch_say(l->child.in_fd, &hello); /* one that has ended is seen by its exit */
 }
 
@@ -53,11 +53,10 @@ static kiln_launch_action start(launcher *l, const char *path) {
     char how[KILN_LAUNCH_TEXT_BYTES];
     kiln_vec_push(&argv, path);
     kiln_vec_push(&argv, KILN_LAUNCHED);
-    for (char **argument = l->options->argv; *argument; argument++)
-        kiln_vec_push(&argv, *argument);
+    for (char **argument = l->options->argv; *argument; argument++) kiln_vec_push(&argv, *argument);
     kiln_vec_push(&argv, NULL);
-    kiln_status st = kiln_child_start(
-        &(kiln_child_options){.argv = argv.data, .socket_in = true}, &l->child);
+    kiln_status st =
+        kiln_child_start(&(kiln_child_options){.argv = argv.data, .socket_in = true}, &l->child);
     kiln_vec_deinit(&argv);
     if (!st) {
         greet(l);

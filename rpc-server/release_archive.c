@@ -60,7 +60,7 @@ static kiln_status begin_member(reader *r) {
                           KILN_STR_ARG(name));
     const kiln_str inner = kiln_str_slice(name, strlen(r->folder), name.size);
     r->padding = (BLOCK - r->left % BLOCK) % BLOCK;
-    r->target = kiln_str_is(inner, "MANIFEST") ? MANIFEST
+    r->target = kiln_str_is(inner, "MANIFEST")  ? MANIFEST
                 : kiln_str_is(inner, r->wanted) ? PROGRAM
                                                 : SKIPPED;
     r->found += r->target == PROGRAM;

@@ -7,8 +7,9 @@
 #include "tracker/rows.h"
 
 #define KILN_TRACKER_RECORD_QUESTIONS_MAX 256u
-#define KILN_TRACKER_RECORD_QUESTION_NS UINT64_C(30000000000) /* time that a tuner has to answer \
-                                                               */
+#define KILN_TRACKER_RECORD_QUESTION_NS                      \
+    UINT64_C(30000000000) /* time that a tuner has to answer \
+                           */
 
 typedef struct kiln_tracker_record_question {
     kiln_tracker_peer *person, *tuner;

@@ -8,6 +8,7 @@
 #include "web/schemas.h"
 
 #define ARRAY_MAX 1000 /* items of a list */
+#define ANSWER_MAX 64u
 
 static json_t *text(const char *value) { return json_string(value); }
 
@@ -144,8 +145,7 @@ static json_t *content_of(const char *type, json_t *schema) {
 }
 
 /* {"description", "content"} of the success. */
-static json_t *answer_of(const kiln_route *route) {
-    const char *answer = route->answer;
+static json_t *answer_of(const kiln_route *route, const char *answer) {
     json_t *result = json_pack("{s:s}", "description", route->doc);
     json_t *content = NULL;
     if (strcmp(answer, "empty") == 0) return result;
@@ -167,10 +167,24 @@ static json_t *answer_of(const kiln_route *route) {
     return result;
 }
 
+/* "json@200+202": each of these statuses. */
 static json_t *answers_of(const kiln_route *route) {
+    char answer[ANSWER_MAX];
     json_t *answers = json_object();
-    const bool is_empty = strcmp(route->answer, "empty") == 0;
-    json_object_set_new(answers, is_empty ? "204" : "200", answer_of(route));
+    snprintf(answer, sizeof answer, "%s", route->answer);
+    char *status = strchr(answer, '@');
+    kiln_str rest = strcmp(answer, "empty") == 0 ? KILN_STR("204") : KILN_STR("200");
+    if (status) {
+        *status = 0;
+        rest = kiln_str_from(status + 1);
+    }
+    while (rest.size) {
+        const kiln_str one = kiln_str_cut(&rest, '+');
+        char name[4] = "";
+        KILN_CHECK(one.size < sizeof name);
+        memcpy(name, one.data, one.size);
+        json_object_set_new(answers, name, answer_of(route, answer));
+    }
     json_object_set_new(answers, "default",
                         json_pack("{s:s, s:o}", "description",
                                   "The request failed; the status follows the code.", "content",

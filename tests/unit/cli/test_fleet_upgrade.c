@@ -8,7 +8,8 @@
 #include "tests/support/test.h"
 
 static void put(kiln_arena *arena, const char *folder, const char *name) {
-    expect_ok(kiln_file_write(kiln_arena_printf(arena, "%s/%s", folder, name), KILN_STR("x"), 0600));
+    expect_ok(
+        kiln_file_write(kiln_arena_printf(arena, "%s/%s", folder, name), KILN_STR("x"), 0600));
 }
 
 static void a_version_means_the_archives_here_or_in_dist(void **state) {

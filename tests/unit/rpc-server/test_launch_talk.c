@@ -90,7 +90,7 @@ static void the_end_of_the_other_side_is_noticed(void **state) {
 /* What is in the wild already must keep its meaning. */
 static void the_words_are_those_of_the_first_version(void **state) {
     (void)state;
-    static const char *const first[] = {"run", "trial", "failed", "confirmed",
+    static const char *const first[] = {"run", "trial",   "failed", "confirmed",
                                         "try", "confirm", "fail"};
     char buffer[KILN_LAUNCH_MESSAGE_BYTES], text[64];
     kiln_launch_message got;

@@ -126,8 +126,8 @@ static fixture *the(void **state) {
 static kiln_status install(fixture *f) {
     const int fd = open(f->archive, O_RDONLY | O_CLOEXEC);
     assert_true(fd >= 0);
-    kiln_status st = kiln_launcher_install(f->program, f->next, &f->keys,
-                                           kiln_strbuf_view(&f->statement), fd);
+    kiln_status st =
+        kiln_launcher_install(f->program, f->next, &f->keys, kiln_strbuf_view(&f->statement), fd);
     close(fd);
     return st;
 }

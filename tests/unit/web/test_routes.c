@@ -1,5 +1,6 @@
 #include "web/routes.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/support/test.h"
@@ -131,12 +132,14 @@ static void wrong_parameters_are_refused_by_name(void **state) {
 
 /* ---- The document ---- */
 
-static void check_answer(const char *answer, const json_t *schemas) {
+static void check_answer(const char *whole, const json_t *schemas) {
+    char answer[64];
+    snprintf(answer, sizeof answer, "%.*s", (int)strcspn(whole, "@"), whole);
     static const char *const bare[] = {"empty", "bytes", "text", "lines", "events", "json"};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(bare); i++)
         if (strcmp(answer, bare[i]) == 0) return;
     const char *name = strncmp(answer, "list:", 5) == 0 ? answer + 5 : answer;
-    if (!json_object_get(schemas, name)) fail_msg("no schema of the answer %s", name);
+    if (!json_object_get(schemas, name)) fail_msg("no schema of the answer %s", answer);
 }
 
 static void the_document_has_every_route(void **state) {

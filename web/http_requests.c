@@ -129,7 +129,7 @@ static void refuse_body(kiln_http_request *r) {
 
 /* The head was handed over. */
 static enum MHD_Result after_head(kiln_http_request *r) {
-    if (r->is_held) {
+    if (r->is_held && !r->is_late) {
         kiln_http_suspend(r);
         return MHD_YES;
     }

@@ -57,6 +57,7 @@ struct kiln_people {
     bool speaks_for_others;
     kiln_person *server; /* asks whose tokens are; NULL: nobody has signed in yet */
     kiln_timer *tick, *soon;
+    uint64_t ticked_ns;
     kiln_arena message; /* the one that is handled */
     KILN_VEC(kiln_person *) all;
 };
@@ -212,7 +213,9 @@ static void on_message(void *context, kiln_conn *conn, const kiln_message *messa
     }
 }
 
-static void free_person(kiln_person *p) {
+/* A dropped person lives until its connection has closed and its users have gone. */
+static void free_if_done(kiln_person *p) {
+    if (!p->is_dropped || p->users || p->conn) return;
     kiln_status_free(p->why);
     kiln_free(p);
 }
@@ -220,11 +223,11 @@ static void free_person(kiln_person *p) {
 static void on_closed(void *context, kiln_conn *conn, kiln_status why) {
     kiln_person *p = context;
     (void)conn;
+    p->conn = NULL;
     if (p->is_dropped) {
-        free_person(p);
+        free_if_done(p);
         return;
     }
-    p->conn = NULL;
     p->blobs = NULL;
     p->is_open = false;
     kiln_status_free(p->why);
@@ -287,11 +290,9 @@ static void drop_person(kiln_person *p) {
     end_all(p);
     if (p->extra) p->destroy_extra(p->extra);
     p->extra = NULL;
-    end_all(p); /* asked by those that were told */
-    if (p->conn)
-        kiln_conn_close(p->conn, KILN_OK);
-    else
-        free_person(p);
+    end_all(p);                                     /* asked by those that were told */
+    if (p->conn) kiln_conn_close(p->conn, KILN_OK); /* `closed` follows later */
+    free_if_done(p);
 }
 
 static bool is_unused(const kiln_person *p, uint64_t now_ns) {
@@ -312,8 +313,11 @@ static void check_alive(kiln_person *p, uint64_t now_ns) {
 static void on_tick(void *context) {
     kiln_people *people = context;
     const uint64_t now_ns = kiln_loop_now_ns(people->loop);
+    const bool was_held = now_ns - people->ticked_ns > KILN_LINK_GAP_NS;
+    people->ticked_ns = now_ns;
     for (uint32_t i = people->all.count; i-- > 0;) {
         kiln_person *p = people->all.data[i];
+        if (was_held) p->heard_ns = now_ns; /* what came meanwhile is not read yet */
         end_overdue(p, now_ns);
         check_alive(p, now_ns);
         dial_if_wanted(p, now_ns);
@@ -336,6 +340,16 @@ static void on_soon(void *context) {
     }
 }
 
+/* Makes room, before their time. */
+static void drop_unused(kiln_people *people) {
+    for (uint32_t i = people->all.count; i-- > 0;) {
+        kiln_person *p = people->all.data[i];
+        if (!is_unused(p, UINT64_MAX)) continue;
+        kiln_vec_remove(&people->all, p);
+        drop_person(p);
+    }
+}
+
 static bool is_same(const kiln_identity_of_person *a, const kiln_identity_of_person *b) {
     return a->is_owner == b->is_owner && strcmp(a->name, b->name) == 0 &&
            strcmp(a->token, b->token) == 0;
@@ -350,6 +364,7 @@ kiln_status kiln_person_get(kiln_people *people, const kiln_identity_of_person *
         (*out_person)->users++;
         return KILN_OK;
     }
+    if (people->all.count == KILN_PEOPLE_MAX) drop_unused(people);
     if (people->all.count == KILN_PEOPLE_MAX)
         return KILN_ERROR(UNAVAILABLE, "%u persons are signed in at once; try again later",
                           KILN_PEOPLE_MAX);
@@ -367,7 +382,10 @@ void kiln_person_release(kiln_person *person) {
     if (!person) return;
     KILN_CHECK(person->users > 0);
     person->users--;
-    person->unused_since_ns = kiln_loop_now_ns(person->people->loop);
+    if (person->is_dropped)
+        free_if_done(person);
+    else
+        person->unused_since_ns = kiln_loop_now_ns(person->people->loop);
 }
 
 const kiln_identity_of_person *kiln_person_who(const kiln_person *person) { return &person->who; }
@@ -378,6 +396,10 @@ uint32_t kiln_person_version(const kiln_person *person) {
 
 /* Waits for its turn, so that nothing is told from inside. */
 static void append_question(kiln_person *p, question *q) {
+    if (p->is_dropped) {
+        tell(q, NULL, KILN_ERROR(CANCELLED, "the server ends"));
+        return;
+    }
     q->person = p;
     q->deadline_ns = kiln_loop_now_ns(p->people->loop) + KILN_PERSON_WAIT_NS;
     q->is_refused = p->question_count >= KILN_PERSON_ASKED_MAX;
@@ -545,6 +567,7 @@ kiln_status kiln_people_create(kiln_loop *loop, const kiln_people_options *optio
 
 void kiln_people_destroy(kiln_people *people) {
     if (!people) return;
+    kiln_person_release(people->server);
     while (people->all.count) drop_person(kiln_vec_pop(&people->all));
     kiln_vec_deinit(&people->all);
     kiln_timer_destroy(people->tick);

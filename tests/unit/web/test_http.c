@@ -232,6 +232,28 @@ static void a_late_handler_is_answered_for(void **state) {
     kiln_strbuf_deinit(&answer);
 }
 
+static void a_late_decision_about_a_head_is_answered_for(void **state) {
+    fixture *f = *state;
+    static const char *const request[] = {
+        "GET /held HTTP/1.1\r\n" CLOSE,
+        "POST /held HTTP/1.1\r\nContent-Length: 4\r\n" CLOSE "body",
+    };
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(request); i++) {
+        const int fd = client_dial(f->port);
+        f->kept = NULL;
+        assert_true(client_send(f->loop, fd, kiln_str_from(request[i])));
+        while (!f->kept) kiln_loop_run_once(f->loop);
+        kiln_http_set_deadline(f->kept, 0);
+        kiln_strbuf answer = client_receive(f->loop, fd);
+        expect_contains(answer.data, "HTTP/1.1 504");
+        assert_int_equal(f->ended, i);
+        kiln_http_go_on(f->kept);
+        assert_int_equal(f->ended, i + 1);
+        kiln_strbuf_deinit(&answer);
+    }
+    assert_int_equal(f->wholes, 0);
+}
+
 static void a_held_head_goes_on(void **state) {
     fixture *f = *state;
     static const char *const request[] = {
@@ -387,6 +409,7 @@ int main(void) {
         TEST(an_answer_may_come_later),
         TEST(a_server_that_ends_waits_for_no_handler),
         TEST(a_late_handler_is_answered_for),
+        TEST(a_late_decision_about_a_head_is_answered_for),
         TEST(a_held_head_goes_on),
         TEST(pieces_come_only_when_they_are_wanted),
         TEST(a_stream_is_sent_as_it_is_made),

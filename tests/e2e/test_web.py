@@ -344,7 +344,7 @@ def test_many_silent_and_slow_clients_keep_nobody_waiting(world):
                 assert get(server, "me")[0] == 200
         assert get(server, "boards")[0] == 200
         memory = int(next(line.split()[1] for line in open(f"/proc/{server.child.pid}/status") if line.startswith("VmRSS")))
-        assert memory < 128 * 1024, f"{memory} KiB"
+        assert memory < 64 * 1024 or os.environ.get("KILN_SANITIZED"), f"{memory} KiB"
     finally:
         for connection in held:
             connection.close()

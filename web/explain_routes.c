@@ -243,7 +243,7 @@ static void on_inspected(void *context) {
     if (i->st)
         kiln_http_answer_error(i->call->request, i->st);
     else
-        kiln_http_answer_json(i->call->request, OK, lines);
+        kiln_http_answer_json(i->call->request, OK, json_pack("{s:o}", "items", lines));
     kiln_strbuf_deinit(&i->text);
     kiln_arena_deinit(&i->arena);
     kiln_free(i);

@@ -59,7 +59,7 @@ def test_the_same_question_has_the_same_answer(world):
         (world.folder / "m.kiln").write_bytes(body)
         inspected = server.get(f"modules/{module['module']}/inspect")
         wanted = world.json("inspect", "m.kiln", "--steps")
-        assert wanted[0].pop("file") and inspected == wanted, inspected
+        assert wanted[0].pop("file") and inspected == {"items": wanted}, inspected
     assert ask(server, model, wait=0, target=["native", "x86-64"]) == (200, first)
     digest = hashlib.sha256(model).hexdigest()
     body = json.dumps({"model": digest, "targets": ["native", "x86-64"]}).encode()
@@ -91,6 +91,26 @@ def test_models_are_uploaded_in_pieces(world):
     by_upload = compiled(server, upload=upload, target="native")
     assert by_upload == compiled(server, upload=hashlib.sha256(model).hexdigest(), target="native")
     refused(server, 404, "NOT_FOUND", upload="0" * 64, target="native")
+
+
+def test_the_command_submits(world):
+    server, file = Server(world), world.zoo("gemm:16x16x16")
+    [module] = world.json("submit", file, "--web", server.base, "-o", world.path("one.kiln"))
+    digest = hashlib.sha256(pathlib.Path(world.path("one.kiln")).read_bytes()).hexdigest()
+    assert module["module"] == digest and module["file"] == world.path("one.kiln"), module
+    world.run("inspect", "one.kiln")
+    uploads = sorted((world.home / "web/models").glob("*/*"))
+    world.run("submit", file, "--web", server.base + "/", "--target", "native", "--target", "x86-64", "-o", world.path("two.kiln"))
+    assert pathlib.Path(world.path("two.1.kiln")).read_bytes() == pathlib.Path(world.path("one.kiln")).read_bytes()
+    assert pathlib.Path(world.path("two.2.kiln")).exists() and sorted((world.home / "web/models").glob("*/*")) == uploads
+    world.refused("submit", file, says="--web URL is missing")
+    world.refused("submit", file, "--web", "http://127.0.0.1:1", says="127.0.0.1:1")
+    world.refused("submit", file, "--web", server.base, "--target", "abacus", says="the server: ")
+    pathlib.Path(world.path("wrong")).write_text("kiln-x-0\n")
+    world.refused("submit", file, "--web", server.base, "--token-file", world.path("wrong"), says="the token is wrong")
+    pathlib.Path(world.path("none.onnx")).write_bytes(b"\x08\x07\xff" * 100)
+    world.refused("submit", world.path("none.onnx"), "--web", server.base, says="failed")
+    assert not list(world.folder.glob("*.part"))
 
 
 def test_tuning_is_a_job_of_the_person(world):

@@ -7,6 +7,8 @@
 
 #define LIST_DEFAULT 100u
 #define TOP_DEFAULT 10u
+#define TOP_PIECE 16u /* records of a pair that are read at a time */
+#define TOP_OFFSET_MAX 10000u
 #define NS_PER_S INT64_C(1000000000)
 #define NS_PER_MS INT64_C(1000000)
 
@@ -81,10 +83,84 @@ static kiln_status answer_best(kiln_db *db, kiln_question *q) {
     return print_items(db, q, record + first, shown);
 }
 
+/* The fastest records of one task on one target, a piece at a time. */
+typedef struct ranking {
+    kiln_db_filter filter; /* its offset is behind what was read */
+    kiln_db_record *record;
+    uint32_t count, at;
+    bool has_more;
+} ranking;
+
+static kiln_status read_ahead(kiln_db *db, kiln_question *q, ranking *r) {
+    if (r->at < r->count || !r->has_more) return KILN_OK;
+    kiln_status st = kiln_db_records(db, &r->filter, &q->arena, &r->record, &r->count);
+    r->at = 0;
+    r->has_more = r->count == r->filter.limit;
+    r->filter.offset += r->filter.limit;
+    if (st) r->count = 0;
+    return st;
+}
+
+static bool is_before(const kiln_db_record *a, const kiln_db_record *b) {
+    return a->final != b->final ? a->final > b->final : a->median_ns < b->median_ns;
+}
+
+/* The index of the fastest has a place for each task and target, so that their rankings are merged;
+ * a statement over all would read and sort every record. `best` has one record of each pair. */
+static kiln_status merge(kiln_db *db, kiln_question *q, const kiln_db_filter *filter,
+                         const kiln_db_record *best, uint32_t pair_count, kiln_db_record *out,
+                         uint32_t *out_count) {
+    const uint32_t wanted = filter->offset + filter->limit + 1;
+    ranking *all = KILN_ARENA_ARRAY(&q->arena, ranking, pair_count + 1);
+    kiln_status st = KILN_OK;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < pair_count; i++) {
+        all[i] = (ranking){.filter = *filter, .has_more = true};
+        all[i].filter.task_key = best[i].task_key;
+        all[i].filter.target = best[i].target;
+        all[i].filter.offset = 0;
+        all[i].filter.limit = pair_count > 1 ? KILN_MIN(wanted, TOP_PIECE) : wanted;
+    }
+    while (!st && count < wanted) {
+        ranking *first = NULL;
+        for (uint32_t i = 0; !st && i < pair_count; i++) {
+            ranking *r = &all[i];
+            /* The first of a pair is known before its ranking is read. */
+            const kiln_db_record *one = r->filter.offset ? NULL : &best[i];
+            if (!one) st = read_ahead(db, q, r);
+            if (!one && !st && r->at < r->count) one = &r->record[r->at];
+            if (!one || st) continue;
+            const kiln_db_record *leader = !first                 ? NULL
+                                           : first->filter.offset ? &first->record[first->at]
+                                                                  : &best[first - all];
+            if (!leader || is_before(one, leader)) first = r;
+        }
+        if (st || !first) break;
+        if (!first->filter.offset) st = read_ahead(db, q, first);
+        if (!st && first->at < first->count) out[count++] = first->record[first->at++];
+    }
+    *out_count = count;
+    return st;
+}
+
 static kiln_status answer_top(kiln_db *db, kiln_question *q) {
     kiln_db_filter filter;
+    kiln_db_record *best = NULL;
+    uint32_t pair_count = 0, count = 0;
     kiln_status st = filter_of(db, q, KILN_DB_FASTEST, TOP_DEFAULT, &filter);
-    return st ? st : print_records(db, q, filter);
+    if (!st && filter.offset > TOP_OFFSET_MAX)
+        st = KILN_ERROR(INVALID_ARGUMENT, "offset is at most %u here", TOP_OFFSET_MAX);
+    if (!st) st = kiln_db_best(db, &filter, &q->arena, &best, &pair_count);
+    if (st) return st;
+    kiln_db_record *record =
+        KILN_ARENA_ARRAY(&q->arena, kiln_db_record, filter.offset + filter.limit + 1);
+    st = merge(db, q, &filter, best, pair_count, record, &count);
+    if (st) return st;
+    const uint32_t first = KILN_MIN(filter.offset, count);
+    const uint32_t shown = KILN_MIN(filter.limit, count - first);
+    kiln_strbuf_printf(&q->out, "{\"total\":%u,\"more\":%s,\"items\":[", count,
+                       first + shown < count ? "true" : "false");
+    return print_items(db, q, record + first, shown);
 }
 
 static kiln_status answer_history(kiln_db *db, kiln_question *q) {

@@ -199,10 +199,13 @@ def test_views_say_what_the_server_does_not_have(world):
     with lab(world, missing=absent) as browser:
         board, trial = names(browser.lab)["board"], names(browser.lab)["trial"]
         browser.server.fake.missing = (*absent, f"boards/{board}/drift", f"boards/{board}/log", f"trials/{trial}/assembly", "records/best", "records/compare")
-        for view, says in (("cost-model", "cost model"), ("board", "No records of this board"), ("task-compared", "cannot print this program"), ("job", "not in the database"), ("records-compared", "does not compare")):
+        for view, says in (("cost-model", "cost model"), ("task-compared", "cannot print this program"), ("job", "not in the database"), ("records-compared", "does not compare")):
             browser.go(view)
             browser.until(f"[...document.querySelectorAll('.missing')].some(one => one.textContent.includes({json.dumps(says)}))", says)
             assert not browser.evaluate("document.querySelectorAll('.problem').length"), view
+        browser.go("board")
+        browser.evaluate("[...document.querySelectorAll('.card button')].find(button => button.textContent.startsWith('Look through')).click()")
+        browser.until("document.querySelector('main').textContent.includes('No record of this board has a drift')", "an answer without records of this board")
         browser.events = [event for event in browser.events if "404" not in json.dumps(event)]
 
 

@@ -3,14 +3,17 @@
 /** Which list the numbers of a column point into. */
 const LISTS = {task: 'tasks', target: 'targets', outcome: 'outcomes', searcher: 'searchers', algorithm: 'algorithms', layout_in: 'layouts', layout_out: 'layouts'};
 
-/** A function (row, name) -> value, with texts in place of their numbers; undefined for a column that is not there. */
+/** A function row -> value of one column, with texts in place of their numbers; undefined where there is no such column. */
+export function columnOf(table, name) {
+  const at = (table.columns ?? []).indexOf(name);
+  const list = table[LISTS[name]];
+  return list ? row => list[row[at]] : row => row[at];
+}
+
+/** The same for all columns: (row, name) -> value. */
 export function cellsOf(table) {
-  const at = new Map((table.columns ?? []).map((name, index) => [name, index]));
-  return (row, name) => {
-    const value = row[at.get(name)];
-    const list = table[LISTS[name]];
-    return list && typeof value === 'number' ? list[value] : value;
-  };
+  const columns = new Map((table.columns ?? []).map(name => [name, columnOf(table, name)]));
+  return (row, name) => columns.get(name)?.(row);
 }
 
 const BYTES = {f64: 8, i64: 8, f32: 4, i32: 4, f16: 2, bf16: 2, i16: 2, i8: 1, u8: 1, bool: 1};

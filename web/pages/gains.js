@@ -1,5 +1,5 @@
 // What a job has gained: per task, and of one inference. Pure.
-import {cellsOf} from './columns.js';
+import {columnOf} from './columns.js';
 
 /** Why a task gets no more trials (kiln_rest in proto/proto.h). */
 export const RESTS = ['', 'its share of the trials was measured before', 'there are no other schedules', 'at the machine’s peak', 'more trials would hardly be felt', 'no time was left for its final'];
@@ -40,16 +40,16 @@ export class Trials {
   last = -Infinity;
 
   add(part) {
-    const cell = cellsOf(part);
+    const [outcomeOf, whenOf, boardOf, taskOf, medianOf] = ['outcome', 'stored_ms', 'board_ns', 'task', 'median_ns'].map(name => columnOf(part, name));
     for (const row of part.rows) {
-      const outcome = cell(row, 'outcome');
-      const when = cell(row, 'stored_ms');
+      const outcome = outcomeOf(row);
+      const when = whenOf(row);
       this.total++;
-      this.boardNs += cell(row, 'board_ns') ?? 0;
+      this.boardNs += boardOf(row) ?? 0;
       this.outcomes.set(outcome, (this.outcomes.get(outcome) ?? 0) + 1);
       if (when < this.first) this.first = when;
       if (when > this.last) this.last = when;
-      this.#take(cell(row, 'task'), when, outcome === 'ok' ? cell(row, 'median_ns') : 0);
+      this.#take(taskOf(row), when, outcome === 'ok' ? medianOf(row) : 0);
     }
   }
 

@@ -46,6 +46,7 @@ export class Table {
   #box;
   #table;
   #count = h('span', {class: 'muted'});
+  #wider = h('span', {class: 'muted', hidden: true}, 'more columns to the right →');
   #scheduled = false;
   #current = 0; // row whose links are in the tab order
   #rowPx = ROW_REM * parseFloat(getComputedStyle(document.documentElement).fontSize);
@@ -58,7 +59,7 @@ export class Table {
     this.#table = h('table', {}, h('caption', {class: 'visually-hidden'}, `${options.caption}. Arrow keys go from row to row.`), h('thead', {}, h('tr', {}, columns.map(column => this.#head(column)))), this.#body);
     this.#box = h('div', {class: 'table-box', tabindex: '0', role: 'region', 'aria-label': options.caption, onscroll: () => this.#later(), onkeydown: event => this.#move(event), onfocusin: event => this.#enter(event.target)}, this.#table);
     this.element = h('div', {class: 'table'},
-      h('div', {class: 'table-bar'}, this.#count, h('button', {class: 'quiet', type: 'button', onclick: () => this.saveCsv()}, 'Save CSV')), this.#box);
+      h('div', {class: 'table-bar'}, this.#count, this.#wider, h('button', {class: 'quiet', type: 'button', onclick: () => this.saveCsv()}, 'Save CSV')), this.#box);
     this.#markSort();
     new ResizeObserver(() => this.#later()).observe(this.#box);
   }
@@ -135,6 +136,7 @@ export class Table {
     }
     this.#drawn = drawn;
     this.#put(first, elements, total - last);
+    this.#wider.hidden = this.#box.scrollLeft + this.#box.clientWidth >= this.#box.scrollWidth - 1;
     this.#setStops();
   }
 

@@ -12,7 +12,8 @@ export function bars({width, rows, max}) {
   if (rows.length === 0) return null;
   const character = characterPx();
   const height = barsHeight(rows.length);
-  const longest = max ?? Math.max(...rows.flatMap(row => [row.value, row.mark ?? 0]), Number.MIN_VALUE);
+  const share = value => (Number.isFinite(value) ? Math.min(1, Math.max(0, value / longest)) : 0);
+  const longest = max ?? Math.max(...rows.flatMap(row => [row.value, row.mark]).filter(Number.isFinite), Number.MIN_VALUE);
   const shownCharacters = Math.floor(width * 0.4 / character);
   const cut = name => (name.length > shownCharacters ? `${name.slice(0, shownCharacters - 1)}…` : name);
   const left = Math.min(width * 0.42, Math.max(...rows.map(row => cut(row.name).length * character)) + 10);
@@ -21,14 +22,14 @@ export function bars({width, rows, max}) {
   const svg = s('svg', {class: 'chart', viewBox: `0 0 ${width} ${height}`, width, height});
   rows.forEach((row, index) => {
     const top = index * ROW_PX + 4;
-    const length = room * Math.min(1, row.value / longest);
+    const length = room * share(row.value);
     svg.append(
       s('text', {class: 'name', x: left - 8, y: top + BAR_PX - 2.5, 'text-anchor': 'end'}, cut(row.name), s('title', {}, row.name)),
       s('rect', {class: 'track', x: left, y: top, width: room, height: BAR_PX, rx: 3}),
       s('rect', {class: `fill-${row.tone ?? 'tone-1'}`, x: left, y: top, width: Math.max(length, row.value > 0 ? 2 : 0), height: BAR_PX, rx: 3}),
       s('text', {class: 'tick', x: left + room + 8, y: top + BAR_PX - 2.5}, row.text ?? ''));
-    if (row.mark !== undefined) {
-      const x = left + room * Math.min(1, row.mark / longest);
+    if (Number.isFinite(row.mark)) {
+      const x = left + room * share(row.mark);
       svg.append(s('line', {class: 'bar-mark', x1: x, x2: x, y1: top - 3, y2: top + BAR_PX + 3}));
     }
   });

@@ -7,7 +7,7 @@ import {follow} from '../live.js';
 import {link, setQuery} from '../router.js';
 import {Rows} from '../rows.js';
 import {Table} from '../table.js';
-import {boardLink, chip, Figures, targetText} from '../widgets.js';
+import {boardLink, chip, Figures} from '../widgets.js';
 import {FleetMap} from './fleet_map.js';
 
 const OUT_OF_SERVICE = ['drained', 'quarantined', 'sick', 'other'];
@@ -20,7 +20,7 @@ const COLUMNS = [
   {name: 'holder', title: 'Held by', value: holder, cell: board => (board.job ? h('a', {href: link(['jobs', board.job])}, holder(board)) : board.text ?? '')},
   {name: 'project', title: 'Project', value: board => board.project},
   {name: 'left', title: 'Free in', numeric: true, value: board => board.eta_ms || undefined, cell: board => (board.eta_ms ? span(board.eta_ms) : '')},
-  {name: 'kind', title: 'Target', value: board => target(board.target).name, cell: board => targetText(board.target)},
+  {name: 'kind', title: 'Target', value: board => target(board.target).name, cell: board => h('span', {class: 'clip', title: board.target}, target(board.target).name)},
   {name: 'room', title: 'Room', value: board => labelOf(board, 'room')},
   {name: 'temperature', title: 'Temp.', numeric: true, value: board => board.env?.temperature_mc / 1000, cell: board => degrees(board.env?.temperature_mc)},
   {name: 'clock', title: 'Clock', numeric: true, value: board => board.env?.frequency_khz / 1e6, cell: board => clock(board.env?.frequency_khz)},

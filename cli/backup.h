@@ -110,6 +110,8 @@ KILN_MUST_USE kiln_status kiln_backup_restore(const kiln_backup *backup,
 KILN_MUST_USE kiln_status kiln_backup_manifest_write(const kiln_backup *backup, const char *path);
 KILN_MUST_USE kiln_status kiln_backup_manifest_read(const char *folder, kiln_arena *arena,
                                                     kiln_backup *out_backup);
+/* Whether a file of this name may be in a backup: an item, a blob, the manifest. */
+bool kiln_backup_is_name(const char *name);
 /* Size, mode and checksum of a file, for its row. `fd` stays open. */
 KILN_MUST_USE kiln_status kiln_backup_file_sum(int fd, const char *name, kiln_backup_file *file);
 

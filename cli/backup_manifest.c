@@ -82,6 +82,10 @@ static const kiln_backup_item *item_named(const char *name) {
     return NULL;
 }
 
+bool kiln_backup_is_name(const char *name) {
+    return strcmp(name, KILN_BACKUP_MANIFEST) == 0 || item_named(name) || is_blob_name(name);
+}
+
 static kiln_status read_file(const json_t *row, kiln_arena *arena, kiln_backup_file *out_file) {
     const json_t *name = json_object_get(row, "name"), *size = json_object_get(row, "size"),
                  *mode = json_object_get(row, "mode"), *hash = json_object_get(row, "xxh3");

@@ -3,8 +3,10 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "cli/action.h"
 #include "cli/backup.h"
+#include "cli/backup_archive.h"
 
 typedef struct admin_call {
     kiln_backup_options from;
@@ -42,36 +44,61 @@ static void report(const admin_call *c, const char *what, const kiln_backup *bac
                (double)backup->size_bytes / 1e6, backup->made, backup->program, seconds);
 }
 
+/* A name FILE.tar gets an archive of the folder that is made first. */
 static kiln_status make(admin_call *c) {
     const uint64_t begin_ns = kiln_clock_ns();
+    const bool is_archive = kiln_backup_archive_is_name(c->folder);
+    const char *folder =
+        is_archive ? kiln_arena_printf(c->process, "%s.folder", c->folder) : c->folder;
     kiln_backup backup = {0};
-    kiln_status st = kiln_backup_make(&c->place, c->folder, c->process, &backup);
+    if (is_archive && kiln_file_exists(c->folder))
+        return KILN_ERROR(ALREADY_EXISTS, "%s exists already; name another file", c->folder);
+    kiln_status st = is_archive && kiln_file_exists(folder) /* of one that was interrupted */
+                         ? kiln_folder_remove(folder)
+                         : KILN_OK;
+    if (!st) st = kiln_backup_make(&c->place, folder, c->process, &backup);
+    if (!st && is_archive) {
+        st = kiln_backup_archive_write(&backup, c->folder);
+        kiln_status removed = kiln_folder_remove(folder);
+        if (st)
+            kiln_status_free(removed); /* the first error is the one to show */
+        else
+            st = removed;
+    }
     if (!st) report(c, "backup", &backup, backup.files.count, begin_ns);
     return st;
 }
 
-static kiln_status verify(admin_call *c) {
+/* Verifies a folder or an archive, and restores it with `restores`. An archive is unpacked beside
+ * itself, and what was unpacked is removed. */
+static kiln_status open_backup(admin_call *c, bool restores, const char *what) {
     const uint64_t begin_ns = kiln_clock_ns();
+    const bool is_archive = kiln_file_exists(c->folder) && !kiln_file_is_folder(c->folder);
+    const char *folder = c->folder;
     kiln_backup backup = {0};
-    kiln_status st = kiln_backup_verify(c->folder, c->process, &backup);
-    if (!st) report(c, "verified", &backup, backup.files.count, begin_ns);
+    kiln_status st = KILN_OK;
+    if (is_archive) {
+        folder = kiln_arena_printf(c->process, "%s.unpacked", c->folder);
+        if (kiln_file_exists(folder)) st = kiln_folder_remove(folder); /* of an interrupted one */
+        if (!st) st = kiln_backup_archive_read(c->folder, folder, c->process);
+    }
+    if (!st) st = kiln_backup_verify(folder, c->process, &backup);
+    uint32_t count = backup.files.count;
+    if (!st && restores) st = kiln_backup_restore(&backup, &c->place, c->replace, &count);
+    if (is_archive && kiln_file_exists(folder))
+        kiln_status_free(kiln_folder_remove(folder)); /* it was only a copy */
+    if (!st) report(c, what, &backup, count, begin_ns);
     return st;
 }
 
-static kiln_status restore(admin_call *c) {
-    const uint64_t begin_ns = kiln_clock_ns();
-    kiln_backup backup = {0};
-    uint32_t count = 0;
-    kiln_status st = kiln_backup_verify(c->folder, c->process, &backup);
-    if (!st) st = kiln_backup_restore(&backup, &c->place, c->replace, &count);
-    if (!st) report(c, "restored", &backup, count, begin_ns);
-    return st;
-}
+static kiln_status verify(admin_call *c) { return open_backup(c, false, "verified"); }
+static kiln_status restore(admin_call *c) { return open_backup(c, true, "restored"); }
 
-#define ACTIONS(X)                                                                           \
-    X("backup", "FOLDER", make, "copy everything to a new folder, while the programs go on") \
-    X("verify", "FOLDER", verify, "compare the files of a backup with its manifest")         \
-    X("restore", "FOLDER", restore, "verify a backup and put it in place; stop the programs first")
+#define ACTIONS(X)                                                                  \
+    X("backup", "PLACE", make,                                                      \
+      "copy everything to a new folder, or FILE.tar, while the programs go on")     \
+    X("verify", "PLACE", verify, "compare the files of a backup with its manifest") \
+    X("restore", "PLACE", restore, "verify a backup and put it in place; stop the programs first")
 
 kiln_status kiln_cmd_admin(kiln_arena *process, int argc, char **argv) {
     static const kiln_action actions[] = {

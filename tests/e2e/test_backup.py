@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """kiln admin: backups of a fleet that works, what is refused of damaged ones, and that a restored home answers the same."""
+import io
 import json
 import os
 import pathlib
+import random
 import shutil
 import signal
 import sqlite3
 import stat
 import sys
+import tarfile
 
 import harness
 from harness import until
@@ -139,6 +142,86 @@ def test_parts_are_left_out_and_an_empty_home_has_nothing(world):
     world.refused("admin", "backup", world.path("pg"), "--db", "postgres://ann:secret@127.0.0.1:1/kiln",
                   says="files only" if "files only" in built else "postgres://127.0.0.1:1/kiln is on a server, which copies it")
     world.refused("admin", "restore", folder, "--replace", "--db", "postgres://127.0.0.1:1/kiln", says="pg_restore")
+
+
+def test_one_file_is_an_archive_that_tar_reads(world):
+    small_home(world)
+    folder, made = backup(world)
+    file = pathlib.Path(world.path("backup.tar"))
+    [packed] = world.json("admin", "backup", file)
+    assert packed["files"] == made["files"] and stat.S_IMODE(os.stat(file).st_mode) == 0o600
+    assert not [name for name in os.listdir(world.folder) if name.startswith("backup.tar.")]
+    world.refused("admin", "backup", file, says="exists already")
+    with tarfile.open(file) as archive:
+        names = [member.name for member in archive]
+        assert names[-1] == "manifest.json" and set(names[:-1]) == {row["name"] for row in json.loads((folder / "manifest.json").read_text())["files"]}
+        assert archive.extractfile("keys").read() == (folder / "keys").read_bytes()
+    [verified] = world.json("admin", "verify", file)
+    assert verified["files"] == made["files"]
+    home_of(world, "new")
+    world.run("admin", "restore", file)
+    assert stat.S_IMODE(os.stat(world.home / "keys").st_mode) == 0o600 and (world.home / "keys").read_bytes() == (folder / "keys").read_bytes()
+    db = sqlite3.connect(world.home / "tracker" / "tracker.db")
+    assert db.execute("SELECT count(*) FROM tracker_job").fetchone() == (1,)
+    db.close()
+    # One that tar packed from a folder is taken, too.
+    home_of(world, "third")
+    with tarfile.open(world.path("own.tar"), "w", format=tarfile.USTAR_FORMAT) as archive:
+        for path in sorted(folder.rglob("*")):
+            if path.is_file():
+                archive.add(path, arcname=str(path.relative_to(folder)))
+    world.run("admin", "restore", world.path("own.tar"))
+
+
+def test_hostile_archives_are_refused(world):
+    small_home(world)
+    file = pathlib.Path(world.path("backup.tar"))
+    world.run("admin", "backup", file)
+    good = file.read_bytes()
+    home_of(world, "new")
+    bad = pathlib.Path(world.path("bad.tar"))
+
+    def refused(content, says):
+        bad.write_bytes(content)
+        world.refused("admin", "restore", bad, says=says)
+        assert not [name for name in os.listdir(world.folder) if name.startswith("bad.tar.")]
+        assert not (world.home / "tracker" / "tracker.db").exists()
+
+    def with_member(name, kind=tarfile.REGTYPE, link=""):
+        whole = io.BytesIO()
+        with tarfile.open(fileobj=whole, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname = kind, link
+            archive.addfile(member)
+        return whole.getvalue()
+
+    for name in "../keys", "/etc/passwd", "blobs/../../keys", "records.db/x", "other":
+        refused(with_member(name), says="has something that is no file of a backup")
+    for kind in tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE:
+        refused(with_member("keys", kind, "/etc/passwd"), says="has something that is no file of a backup")
+    refused(with_member("manifest.json"), says="manifest.json: line 1")
+    refused(with_member("keys"), says="is no backup, or one that was not finished")
+    refused(b"", says="")
+    refused(b"no archive" * 100, says="is no archive, or damaged")
+    refused(good[:len(good) // 2], says="ends ")
+    flipped = bytearray(good)
+    flipped[20] ^= 1  # of the first header
+    refused(bytes(flipped), says="is no archive, or damaged")
+    flipped = bytearray(good)
+    flipped[512] ^= 1  # of the first content
+    refused(bytes(flipped), says="is damaged: 1 of its")
+    header = bytearray(good[:512])
+    header[124:136] = b"\x80" + b"\xff" * 11  # a size beyond all disks
+    header[148:156] = b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header)
+    refused(bytes(header) + good[512:], says="ends within the file")
+    chance = random.Random(1)
+    for _ in range(60):  # any one byte: an error of one line, or the manifest's checksums still hold
+        flipped = bytearray(good)
+        flipped[chance.randrange(len(good))] ^= 1 << chance.randrange(8)
+        bad.write_bytes(flipped)
+        done = world.run("admin", "verify", bad, ok=False)
+        assert done.returncode >= 0 and (done.returncode == 0 or done.stderr.startswith("kiln admin: ")), done.stderr
 
 
 def test_damaged_backups_are_refused_with_what_is_wrong(world):

@@ -13,7 +13,7 @@ static kiln_tracker_wrong *find_wrong(kiln_tracker *t, kiln_str person,
     kiln_tracker_wrong *oldest = &t->sign_ins.wrong[0];
     for (uint32_t i = 0; i < KILN_TRACKER_WRONG_NAMES; i++) {
         kiln_tracker_wrong *wrong = &t->sign_ins.wrong[i];
-        if (wrong->since_ns && kiln_str_is(person, wrong->person)) return wrong;
+        if (kiln_str_is(person, wrong->person)) return wrong;
         if (wrong->since_ns < oldest->since_ns) oldest = wrong;
     }
     *out_spare = oldest;

@@ -81,7 +81,8 @@ void fleet_connect(fleet *f, uint64_t peer, kiln_peer_role role, const char *nod
                             .role = role,
                             .signer = f->signer,
                             .node = kiln_str_from(node),
-                            .boot = kiln_str_from(boot)};
+                            .boot = kiln_str_from(boot),
+                            .software = KILN_STR("test 1")};
     step(f, &(kiln_tracker_event){
                 .kind = KILN_TRACKER_CONNECTED, .peer = peer, .hello = &hello, .who = f->who});
 }

@@ -144,6 +144,15 @@ static void what_a_person_and_a_project_hand_in_is_bounded(void **state) {
     assert_true(may_get(f, BOB, 2));
 }
 
+static void builders_hand_in_what_they_build_and_web_servers_nothing(void **state) {
+    fleet *f = *state;
+    f->who = (kiln_tracker_who){.is_proven = true, .has_key = true};
+    fleet_connect(f, 77, KILN_PEER_BUILDER, "builder", "boot-77");
+    fleet_connect(f, 78, KILN_PEER_WEB, "lab", "boot-78");
+    assert_int_equal(may_put(f, 77, 1), KILN_OK);
+    assert_int_equal(may_put(f, 78, 1), KILN_PERMISSION_DENIED);
+}
+
 static void who_may_open_jobs_in_one_project_may_hand_in(void **state) {
     fleet *f = *state;
     begin(f);
@@ -217,6 +226,7 @@ int main(void) {
         test_with_fleet(a_job_gives_its_blobs_to_its_tuner_and_its_project),
         test_with_fleet(a_board_gets_what_its_trials_name_while_their_lease_holds),
         test_with_fleet(what_a_person_and_a_project_hand_in_is_bounded),
+        test_with_fleet(builders_hand_in_what_they_build_and_web_servers_nothing),
         test_with_fleet(who_may_open_jobs_in_one_project_may_hand_in),
         test_with_fleet(results_count_towards_the_quota_when_they_come),
         test_with_fleet(the_oldest_puts_are_forgotten),

@@ -46,6 +46,35 @@ static void a_row_says_who_holds_the_board(void **state) {
     assert_int_equal(answer->answer.tuners, 1);
 }
 
+static uint64_t eta_ms(fleet *f) {
+    return ask(f, KILN_TOPIC_JOBS, "", 0)->answer.jobs.item[0].eta_ms;
+}
+
+/* By the time that the trials so far took, while the job goes on. */
+static void a_row_says_when_a_job_will_be_done(void **state) {
+    fleet *f = *state;
+    static const uint64_t alive[] = {10, 20, 30, 0};
+    kiln_msg_task_state task = {.key = KILN_STR("t"), .op = KILN_STR("o"), .planned = 8};
+    const kiln_message event = {.type = KILN_MSG_JOB_EVENT,
+                                .job_event = {.job = KILN_STR("j"), .tasks = {&task, 1}}};
+    fleet_running_job(f);
+    fleet_wait(f, 10 * FLEET_S, alive);
+    fleet_say(f, 20, &event);
+    assert_int_equal(eta_ms(f), 0); /* nothing is done yet */
+    task.done = 2;
+    fleet_say(f, 20, &event);
+    assert_in_range(eta_ms(f), 29000, 31000);
+    task.done = 8;
+    fleet_say(f, 20, &event);
+    assert_int_equal(eta_ms(f), 0);
+    task.done = 2;
+    fleet_say(f, 20, &event);
+    fleet_say(f, 30,
+              &(kiln_message){.type = KILN_MSG_CANCEL,
+                              .cancel = {.scope = KILN_CANCEL_JOB, .id = KILN_STR("j")}});
+    assert_int_equal(eta_ms(f), 0); /* it stops */
+}
+
 static void jobs_are_listed_with_their_state(void **state) {
     fleet *f = *state;
     fleet_running_job(f);
@@ -70,6 +99,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_fleet(a_large_fleet_comes_in_pages_that_fit_a_frame),
         test_with_fleet(a_row_says_who_holds_the_board),
+        test_with_fleet(a_row_says_when_a_job_will_be_done),
         test_with_fleet(jobs_are_listed_with_their_state),
         test_with_fleet(what_is_not_there_is_not_found),
     };

@@ -124,6 +124,8 @@ static void the_newest_names_are_remembered(void **state) {
     }
     for (uint32_t i = 1; i <= KILN_TRACKER_WRONG_MAX; i++) say(f, name, wrong);
     assert_int_equal(refusal(f), KILN_RESOURCE_EXHAUSTED);
+    for (uint32_t i = 1; i <= KILN_TRACKER_WRONG_MAX; i++) say(f, "p5", wrong); /* the oldest */
+    assert_int_equal(refusal(f), KILN_RESOURCE_EXHAUSTED);
 }
 
 static void only_web_servers_ask(void **state) {
@@ -158,15 +160,17 @@ static void a_member_of_a_project_is_known(void **state) {
     fleet *f = *state;
     const kiln_str person = KILN_STR("ann");
     fleet_connect(f, 30, KILN_PEER_ADMIN, "owner", "boot");
-    const kiln_project_act act[] = {KILN_PROJECT_NEW, KILN_PROJECT_ADD, KILN_PROJECT_REMOVE};
+    const kiln_project_act act[] = {KILN_PROJECT_NEW, KILN_PROJECT_ADD, KILN_PROJECT_ADD,
+                                    KILN_PROJECT_REMOVE};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(act); i++) {
         fleet_say(f, 30,
-                  &(kiln_message){.type = KILN_MSG_PROJECT_ORDER,
-                                  .stream = 1,
-                                  .project_order = {.project = KILN_STR("vision"),
-                                                    .act = act[i],
-                                                    .person = i ? person : (kiln_str){0},
-                                                    .role = KILN_MEMBER_VIEWER}});
+                  &(kiln_message){
+                      .type = KILN_MSG_PROJECT_ORDER,
+                      .stream = 1,
+                      .project_order = {.project = KILN_STR("vision"),
+                                        .act = act[i],
+                                        .person = i ? person : (kiln_str){0},
+                                        .role = i == 2 ? KILN_MEMBER_NONE : KILN_MEMBER_VIEWER}});
         assert_null(fleet_take(f, 30, KILN_MSG_ERROR));
         assert_int_equal(kiln_tracker_is_member(f->t, person), i == 1);
     }

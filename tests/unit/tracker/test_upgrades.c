@@ -456,7 +456,34 @@ static void wrong_orders_are_refused(void **state) {
     assert_state(f, NONE);
     order(f, &message);
     fleet_say(f, ADMIN, &message);
-    assert_int_equal(fleet_take(f, ADMIN, KILN_MSG_ERROR)->error.code, KILN_FAILED_PRECONDITION);
+    const kiln_message *refused = fleet_take(f, ADMIN, KILN_MSG_ERROR);
+    assert_int_equal(refused->error.code, KILN_FAILED_PRECONDITION);
+    expect_contains(refused->error.text.data, "the upgrade to 0.2.0 is under way");
+}
+
+static void boards_are_listed_by_pages(void **state) {
+    fleet *f = *state;
+    set_up(f, KILN_MESSAGES_PAGE + 1);
+    kiln_message message = begin(0, 1);
+    const kiln_msg_upgrades *first = order(f, &message);
+    assert_int_equal(first->boards.count, KILN_MESSAGES_PAGE);
+    expect_str(first->boards.item[0].node, "b0");
+    expect_str(first->boards.item[0].key, "b0");
+    expect_str(first->boards.item[0].software, "test 1");
+    const kiln_message query = {.type = KILN_MSG_UPGRADE_QUERY,
+                                .stream = 7,
+                                .upgrade_query = {.offset = KILN_MESSAGES_PAGE}};
+    assert_int_equal(order(f, &query)->boards.count, 1);
+}
+
+static void a_board_gets_the_statements_that_the_order_had(void **state) {
+    fleet *f = *state;
+    set_up(f, 1);
+    const kiln_message message = begin(0, 1);
+    order(f, &message);
+    const kiln_message *told = fleet_take(f, BOARD(0), KILN_MSG_UPGRADE);
+    assert_int_equal(told->upgrade.releases.count, 1);
+    assert_true(kiln_str_equal(told->upgrade.releases.item[0].text, x86.text));
 }
 
 static void boards_may_get_the_archives_and_no_others(void **state) {
@@ -518,6 +545,8 @@ int main(void) {
         test_with_fleet(it_goes_on_after_a_restart_of_the_tracker),
         test_with_fleet(reports_of_another_upgrade_or_of_strangers_change_nothing),
         test_with_fleet(wrong_orders_are_refused),
+        test_with_fleet(boards_are_listed_by_pages),
+        test_with_fleet(a_board_gets_the_statements_that_the_order_had),
         test_with_fleet(boards_may_get_the_archives_and_no_others),
         test_with_fleet(the_boards_row_tells_version_and_upgrade),
         test_with_fleet(percent_is_of_the_boards_and_at_least_one),

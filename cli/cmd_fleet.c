@@ -4,11 +4,13 @@
 #include "base/clock.h"
 #include "cli/common/json.h"
 #include "cli/fleet_ask.h"
+#include "cli/fleet_calendar.h"
 #include "cli/fleet_doctor.h"
 #include "cli/fleet_upgrade.h"
 #include "cli/tracker_command.h"
 
-#define ETA_SHOWN_MS 500 /* what is due is not "in 0 s" */
+#define ETA_SHOWN_MS 500                                  /* what is due is not "in 0 s" */
+#define MAINTENANCE_SHOWN_MS (UINT64_C(24) * 3600 * 1000) /* a window is listed so long before */
 
 /* Of an identity that was drawn the beginning is enough; a name that a person gave is whole. */
 static kiln_str short_of(kiln_str id) {
@@ -19,6 +21,13 @@ static kiln_str short_of(kiln_str id) {
 static void print_holder(const kiln_msg_board_row *b) {
     if (b->text.size) printf("  - %.*s", KILN_STR_ARG(b->text));
     if (kiln_str_is(b->state, "upgrading")) printf("  - %.*s", KILN_STR_ARG(b->upgrade));
+    if (b->reserved_by.size)
+        printf("  reserved by %.*s for %.0f min%s%.*s", KILN_STR_ARG(b->reserved_by),
+               (double)b->reserved_ms / 60e3, b->reserved_why.size ? ": " : "",
+               KILN_STR_ARG(b->reserved_why));
+    if (b->maintenance.size && b->maintenance_ms < MAINTENANCE_SHOWN_MS)
+        printf("  maintenance%s %.*s", b->maintenance_ms ? "" : " now",
+               KILN_STR_ARG(b->maintenance));
     if (!b->job.size) return;
     printf("  %.*s's job %.*s", KILN_STR_ARG(b->user), KILN_STR_ARG(short_of(b->job)));
     if (b->project.size) printf(" of %.*s", KILN_STR_ARG(b->project));
@@ -237,6 +246,13 @@ static kiln_status fleet_release(kiln_command_call *c) {
     return order(c, KILN_BOARD_IN_SERVICE, false);
 }
 
+static kiln_status fleet_reserve(kiln_command_call *c) {
+    kiln_message answer = {0};
+    kiln_status st = kiln_fleet_reserve(c, &answer);
+    if (!st) print_boards(c, &answer.answer);
+    return st;
+}
+
 static kiln_status fleet_forget(kiln_command_call *c) {
     uint32_t version = kiln_client_version(c->tracker.client);
     if (version && version < KILN_PROTO_FORGETS_BOARDS)
@@ -287,21 +303,26 @@ static kiln_status fleet_kick(kiln_command_call *c) {
     return KILN_OK;
 }
 
-#define ACTIONS(X)                                                                              \
-    X("list", "", fleet_list, false, "list all boards with their holders and state")            \
-    X("show", "ID", fleet_show, false, "show all facts about a board, and its history")         \
-    X("doctor", "ID", fleet_doctor, false, "say what is wrong with a board, and what to do")    \
-    X("watch", "", fleet_watch, false, "list all boards, then each that changes, until Ctrl-C") \
-    X("ping", "[ID]", fleet_ping, false, "measure how fast boards answer, and their clocks")    \
-    X("log", "ID", kiln_fleet_log, true, "print the last lines of a board's log")               \
-    X("drain", "ID", fleet_drain, true, "let a board finish its trials, and give it no more")   \
-    X("quarantine", "ID", fleet_quarantine, true, "take all trials from a board at once")       \
-    X("release", "ID", fleet_release, true, "put a drained or quarantined board back")          \
-    X("forget", "ID", fleet_forget, true,                                                       \
-      "remove a lost board and its history, which would stay for a week")                       \
-    X("upgrade", "[BOARD...]", kiln_fleet_upgrade, true,                                        \
-      "replace the program of boards by a signed release, in turns")                            \
-    X("kick", "PEER", fleet_kick, true,                                                         \
+#define ACTIONS(X)                                                                               \
+    X("list", "", fleet_list, false, "list all boards with their holders and state")             \
+    X("show", "ID", fleet_show, false, "show all facts about a board, and its history")          \
+    X("doctor", "ID", fleet_doctor, false, "say what is wrong with a board, and what to do")     \
+    X("watch", "", fleet_watch, false, "list all boards, then each that changes, until Ctrl-C")  \
+    X("ping", "[ID]", fleet_ping, false, "measure how fast boards answer, and their clocks")     \
+    X("log", "ID", kiln_fleet_log, true, "print the last lines of a board's log")                \
+    X("drain", "ID", fleet_drain, true, "let a board finish its trials, and give it no more")    \
+    X("quarantine", "ID", fleet_quarantine, true, "take all trials from a board at once")        \
+    X("release", "ID", fleet_release, true, "put a drained or quarantined board back")           \
+    X("reserve", "ID", fleet_reserve, false,                                                     \
+      "give a board to your jobs alone for a time (--for 1h), or give it back (--end)")          \
+    X("window", "[WHERE] [WHEN]", kiln_fleet_window, true,                                       \
+      "let boards get no work at times: window rpi4 \"Sat 02:00-06:00\" (UTC); --remove NUMBER") \
+    X("windows", "", kiln_fleet_windows, false, "list the maintenance windows")                  \
+    X("forget", "ID", fleet_forget, true,                                                        \
+      "remove a lost board and its history, which would stay for a week")                        \
+    X("upgrade", "[BOARD...]", kiln_fleet_upgrade, true,                                         \
+      "replace the program of boards by a signed release, in turns")                             \
+    X("kick", "PEER", fleet_kick, true,                                                          \
       "close the connection of a board, a tuner or a person now; it may come back")
 
 kiln_status kiln_cmd_fleet(kiln_arena *process, int argc, char **argv) {
@@ -326,6 +347,7 @@ kiln_status kiln_cmd_fleet(kiln_arena *process, int argc, char **argv) {
              .has_default = true},
         .command = commands,
         .takes_why = true,
+        .takes_times = true,
         .takes_follow = true,
         .takes_upgrade = true};
     kiln_command_call call;

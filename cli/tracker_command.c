@@ -13,7 +13,7 @@ void kiln_print_record(kiln_record_type type, const void *row) {
     kiln_strbuf_deinit(&text);
 }
 
-enum { OPTIONS_ALWAYS = 5, OPTIONS_MAX = 20 };
+enum { OPTIONS_ALWAYS = 5, OPTIONS_MAX = 24 };
 
 /* Appends the options of `kiln fleet upgrade`. */
 static void add_upgrade(kiln_upgrade_options *o, kiln_opt *option, size_t *count) {
@@ -27,7 +27,7 @@ static void add_upgrade(kiln_upgrade_options *o, kiln_opt *option, size_t *count
          "upgrade: so many of the boards at the same time, at least one (default 10)"},
         {"one-by-one", KILN_OPT_FLAG, &o->one_by_one, NULL, "upgrade: one board after the other"},
         {"label", KILN_OPT_LIST, &o->label, "K=V",
-         "upgrade: only boards with this label; may be repeated"},
+         "upgrade, window: only boards with this label; may be repeated"},
         {"wait", KILN_OPT_COUNT, &o->wait_s, "SECONDS",
          "upgrade: in which a new version must connect and pass its self-check (default 120)"},
         {"detach", KILN_OPT_FLAG, &o->detach, NULL, "upgrade: do not wait for its end"},
@@ -49,8 +49,16 @@ kiln_status kiln_tracker_command_parse(const kiln_tracker_commands *commands, ki
     };
     size_t count = OPTIONS_ALWAYS;
     if (commands->takes_why)
-        option[count++] = (kiln_opt){"why", KILN_OPT_TEXT, &c.why, "TEXT",
+        option[count++] = (kiln_opt){"why|reason", KILN_OPT_TEXT, &c.why, "TEXT",
                                      "reason, shown with the board's state"};
+    if (commands->takes_times) {
+        option[count++] = (kiln_opt){"for", KILN_OPT_TEXT, &c.duration, "TIME",
+                                     "reserve: for so long (90s, 30m, 2h, 1d; at most 7d)"};
+        option[count++] =
+            (kiln_opt){"end", KILN_OPT_FLAG, &c.end, NULL, "reserve: end the reservation"};
+        option[count++] = (kiln_opt){"remove", KILN_OPT_COUNT, &c.remove, "NUMBER",
+                                     "window: remove the window of this number"};
+    }
     if (commands->takes_follow) {
         option[count++] = (kiln_opt){"follow", KILN_OPT_FLAG, &c.follow, NULL,
                                      "log: print new lines as they come, until Ctrl-C"};

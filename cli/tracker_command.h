@@ -20,6 +20,9 @@ typedef struct kiln_command_call {
     size_t count;
     kiln_upgrade_options upgrade;
     const char *why, *db;
+    const char *duration; /* --for */
+    uint64_t remove;      /* --remove; 0: not given */
+    bool end;             /* --end */
     bool json, follow;
     kiln_opt_given_list given;
     bool waits; /* for kiln_waits_show */
@@ -34,7 +37,7 @@ typedef struct kiln_tracker_command {
 typedef struct kiln_tracker_commands {
     kiln_actions actions;
     const kiln_tracker_command *command; /* one for each action */
-    bool takes_why, takes_db, takes_follow, takes_upgrade;
+    bool takes_why, takes_db, takes_follow, takes_upgrade, takes_times;
 } kiln_tracker_commands;
 
 /* Parses the command line. `*out_command` is NULL where help was printed. */

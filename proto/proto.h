@@ -49,6 +49,8 @@ static inline uint64_t kiln_blob_bytes_max(uint32_t version) {
     return version < KILN_PROTO_LARGE_BLOBS ? KILN_BLOB_BYTES_BEFORE : KILN_BLOB_BYTES_MAX;
 }
 
+#define KILN_RESERVE_S_MAX (7u * 24u * 3600u) /* a board can be reserved for so long */
+
 /* ---- Values of fields. Numbers are on the wire and are never reused. ---- */
 
 /* A row of the lists below as a member of its enum. */

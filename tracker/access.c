@@ -41,6 +41,14 @@ bool kiln_tracker_may(kiln_tracker *t, const kiln_tracker_peer *peer, kiln_right
     return kiln_right_is_held(&standing, right, is_own(peer, job));
 }
 
+bool kiln_tracker_may_anywhere(kiln_tracker *t, const kiln_tracker_peer *peer, kiln_right right) {
+    if (kiln_tracker_may(t, peer, right, KILN_STR(KILN_PROJECT_DEFAULT), NULL)) return true;
+    for (uint32_t i = 0; i < t->projects.all.count; i++)
+        if (kiln_tracker_may(t, peer, right, kiln_str_from(t->projects.all.data[i]->name), NULL))
+            return true;
+    return false;
+}
+
 void kiln_tracker_refuse(kiln_tracker *t, const kiln_tracker_peer *peer, uint32_t stream,
                          kiln_str about, kiln_right right, kiln_str project) {
     const kiln_member role = kiln_right_role(right);

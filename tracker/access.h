@@ -18,6 +18,8 @@ kiln_standing kiln_tracker_standing(kiln_tracker *t, const kiln_tracker_peer *pe
  * which may be its own. Programs have no rights. */
 bool kiln_tracker_may(kiln_tracker *t, const kiln_tracker_peer *peer, kiln_right right,
                       kiln_str project, const kiln_tracker_job *job);
+/* Whether the peer has the right in any project. */
+bool kiln_tracker_may_anywhere(kiln_tracker *t, const kiln_tracker_peer *peer, kiln_right right);
 /* Sends ERROR: the missing right, the project, and who can grant it. */
 void kiln_tracker_refuse(kiln_tracker *t, const kiln_tracker_peer *peer, uint32_t stream,
                          kiln_str about, kiln_right right, kiln_str project);

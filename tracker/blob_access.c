@@ -69,16 +69,6 @@ bool kiln_tracker_may_get(kiln_tracker *t, uint64_t peer, const kiln_digest *dig
 
 /* ---- Putting ---- */
 
-static bool may_open_anywhere(kiln_tracker *t, const kiln_tracker_peer *peer) {
-    if (kiln_tracker_may(t, peer, KILN_RIGHT_OPEN, KILN_STR(KILN_PROJECT_DEFAULT), NULL))
-        return true;
-    for (uint32_t i = 0; i < t->projects.all.count; i++)
-        if (kiln_tracker_may(t, peer, KILN_RIGHT_OPEN, kiln_str_from(t->projects.all.data[i]->name),
-                             NULL))
-            return true;
-    return false;
-}
-
 /* The bytes that the person uploaded today. */
 static uint64_t *put_today(const kiln_tracker *t, kiln_tracker_person *person) {
     const uint64_t day = kiln_tracker_wall_ns(t) / DAY_NS;
@@ -96,7 +86,7 @@ kiln_status kiln_tracker_may_put(kiln_tracker *t, uint64_t peer, uint64_t size) 
         return who->board && who->board->busy
                    ? KILN_OK
                    : KILN_ERROR(PERMISSION_DENIED, "a board puts blobs under a lease only");
-    if (!may_open_anywhere(t, who)) {
+    if (!kiln_tracker_may_anywhere(t, who, KILN_RIGHT_OPEN)) {
         kiln_tracker_count_refusal(t);
         return KILN_ERROR(PERMISSION_DENIED,
                           "%s may open jobs in no project, so that it may hand in nothing: the "

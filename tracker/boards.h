@@ -39,7 +39,10 @@ typedef struct kiln_tracker_requirement {
     X(RELEASED, "released")       \
     X(UNFENCED, "unfenced")       \
     X(IMPOSTOR, "impostor")       \
-    X(UPGRADE, "upgrade")
+    X(UPGRADE, "upgrade")         \
+    X(RESERVED, "reserved")       \
+    X(RETURNED, "returned")       \
+    X(MAINTENANCE, "maintenance")
 typedef enum kiln_tracker_board_event {
 #define X(NAME, name) KILN_TRACKER_PAST_##NAME,
     KILN_TRACKER_PASTS(X)

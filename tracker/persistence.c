@@ -25,6 +25,7 @@ static const kiln_db_table table_of[] = {
     [KILN_TRACKER_ROW_FIGURES] = KILN_DB_TABLE_TRACKER_FIGURES,
     [KILN_TRACKER_ROW_BLOB] = KILN_DB_TABLE_TRACKER_BLOB,
     [KILN_TRACKER_ROW_UPGRADE] = KILN_DB_TABLE_TRACKER_UPGRADE,
+    [KILN_TRACKER_ROW_CALENDAR] = KILN_DB_TABLE_TRACKER_CALENDAR,
 };
 _Static_assert(KILN_ARRAY_COUNT(table_of) == KILN_TRACKER_ROW_KIND_COUNT, "one table per kind");
 
@@ -39,7 +40,8 @@ _Static_assert(KILN_ARRAY_COUNT(table_of) == KILN_TRACKER_ROW_KIND_COUNT, "one t
     X(BLOB, blob)       \
     X(SHARE, share)     \
     X(BOARD, board)     \
-    X(UPGRADE, upgrade)
+    X(UPGRADE, upgrade) \
+    X(CALENDAR, calendar)
 
 static kiln_status put_lease(kiln_db *db, const kiln_tracker_row *row) {
     return kiln_db_put_tracker_lease(db,

@@ -2,11 +2,16 @@
 
 #include "tracker/state.h"
 
+#define SHOWN_AHEAD_MS                                                        \
+    (UINT64_C(7) * 24 * 3600 * 1000) /* maintenance that boards' rows mention \
+                                      */
+
 static uint64_t ms_since(const kiln_tracker *t, uint64_t then_ns) {
     return (t->effects.now_ns - then_ns) / UINT64_C(1000000);
 }
 
-static const char *state_of(const kiln_tracker_board *board) {
+static const char *state_of(const kiln_tracker *t, const kiln_tracker_board *board) {
+    const kiln_tracker_window *window = kiln_tracker_window_of(t, board);
     if (board->service == KILN_BOARD_QUARANTINED) return "quarantined";
     if (board->service == KILN_BOARD_DRAINED) return board->busy ? "draining" : "drained";
     if (!board->peer) return "lost";
@@ -14,7 +19,25 @@ static const char *state_of(const kiln_tracker_board *board) {
     if (board->lacking) return "unfenced";
     if (board->upgrading) return "upgrading";
     if (board->leaving) return "leaving";
-    return board->busy ? "leased" : "free";
+    if (board->busy) return "leased";
+    if (window && window->is_open) return "maintenance";
+    return kiln_tracker_hold_of(t, board) ? "reserved" : "free";
+}
+
+/* For whom it is reserved, and its maintenance. */
+static void say_calendar(const kiln_tracker *t, const kiln_tracker_board *board,
+                         kiln_msg_board_row *row) {
+    const uint64_t now_ms = kiln_tracker_wall_ms(t);
+    const kiln_tracker_hold *hold = kiln_tracker_hold_of(t, board);
+    const kiln_tracker_window *window = kiln_tracker_window_of(t, board);
+    if (hold) {
+        row->reserved_by = kiln_str_from(hold->person);
+        row->reserved_ms = hold->until_ms > now_ms ? hold->until_ms - now_ms : 1;
+        row->reserved_why = kiln_str_from(hold->text);
+    }
+    if (!window || window->row.begin_ms > now_ms + SHOWN_AHEAD_MS) return;
+    row->maintenance = window->shown;
+    row->maintenance_ms = window->is_open ? 0 : window->row.begin_ms - now_ms;
 }
 
 /* Shows the job that has the board and about how long it keeps it, from the recent duration of
@@ -38,7 +61,7 @@ kiln_msg_board_row kiln_tracker_board_row(kiln_tracker *t, const kiln_tracker_bo
         .node = kiln_str_from(board->node),
         .key = board->up.key,
         .target = board->up.target,
-        .state = kiln_str_from(state_of(board)),
+        .state = kiln_str_from(state_of(t, board)),
         .device = board->up.device,
         .slots = board->up.slots,
         .busy = board->device[0].reported->busy,
@@ -54,6 +77,7 @@ kiln_msg_board_row kiln_tracker_board_row(kiln_tracker *t, const kiln_tracker_bo
         .upgrade = kiln_str_from(board->upgrade),
     };
     if (board->peer) row.software = kiln_str_from(board->peer->software);
+    say_calendar(t, board, &row);
     row.labels.item = board->up.labels.item;
     row.labels.count = board->up.labels.count;
     row.missing = board->up.missing;

@@ -3,6 +3,7 @@
 #define KILN_TRACKER_ROWS_H
 
 #include "tracker/access.h"
+#include "tracker/calendar.h"
 
 /* Views into the tracker. */
 /* Shows only jobs that `reader` may see; NULL: all. */

@@ -2,6 +2,7 @@
 #ifndef KILN_TRACKER_SCHEDULER_H
 #define KILN_TRACKER_SCHEDULER_H
 
+#include "tracker/calendar.h"
 #include "tracker/quotas.h"
 
 void kiln_tracker_lease_req(kiln_tracker *t, kiln_tracker_peer *tuner, const kiln_message *message);

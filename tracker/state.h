@@ -16,6 +16,8 @@
 #include "tracker/board_requests.h"
 #include "tracker/board_service.h"
 #include "tracker/boards.h"
+#include "tracker/calendar.h"
+#include "tracker/calendar_orders.h"
 #include "tracker/effects.h"
 #include "tracker/job_assign.h"
 #include "tracker/job_life.h"
@@ -55,6 +57,8 @@ struct kiln_tracker {
     kiln_tracker_project_orders project_orders;
     kiln_tracker_watchers watchers;
     kiln_tracker_sign_ins sign_ins;
+    kiln_tracker_calendar calendar;
+    kiln_tracker_calendar_orders calendar_orders;
     kiln_tracker_board_requests board_requests;
     kiln_tracker_record_questions record_questions;
     kiln_tracker_upgrades upgrades;

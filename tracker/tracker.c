@@ -204,6 +204,9 @@ static const message_rule rule_table[] = {
     [KILN_MSG_KICK] = on_kick,
     [KILN_MSG_SIGN_IN] = kiln_tracker_sign_in,
     [KILN_MSG_JOB_ORDER] = kiln_tracker_job_order,
+    [KILN_MSG_RESERVE] = kiln_tracker_reserve,
+    [KILN_MSG_MAINTENANCE_ORDER] = kiln_tracker_maintenance_order,
+    [KILN_MSG_MAINTENANCE_QUERY] = kiln_tracker_maintenance_query,
     [KILN_MSG_RECORDS_ASK] = kiln_tracker_records_ask,
     [KILN_MSG_RECORDS_PAGE] = kiln_tracker_records_page,
     [KILN_MSG_UPGRADE_ORDER] = kiln_tracker_upgrade_order,
@@ -242,6 +245,7 @@ static void on_tick(kiln_tracker *t) {
     kiln_tracker_leases_tick(t);
     kiln_tracker_quotas_tick(t);
     kiln_tracker_board_service_tick(t);
+    kiln_tracker_calendar_tick(t);
     kiln_tracker_boards_tick(t);
     kiln_tracker_boards_write_events(t);
     if (kiln_tracker_shares_begin(t)) {
@@ -269,6 +273,7 @@ void kiln_tracker_step(kiln_tracker *t, uint64_t now_ns, const kiln_tracker_even
         if (!kiln_tracker_assignment_persisted(t, event->persist, event->failure))
             kiln_tracker_job_persisted(t, event->persist, event->failure);
         kiln_tracker_order_persisted(t, event->persist, event->failure);
+        kiln_tracker_calendar_persisted(t, event->persist, event->failure);
         kiln_tracker_project_persisted(t, event->persist, event->failure);
         kiln_tracker_upgrades_persisted(t, event->persist, event->failure);
         kiln_tracker_upgrade_order_persisted(t, event->persist, event->failure);
@@ -298,6 +303,7 @@ static kiln_status restore(kiln_tracker *t, const kiln_tracker_row *row) {
     case KILN_TRACKER_ROW_BLOB: return kiln_tracker_put_restore(t, row);
     case KILN_TRACKER_ROW_JOB: return kiln_tracker_job_restore(t, row);
     case KILN_TRACKER_ROW_BOARD: return kiln_tracker_board_restore(t, row);
+    case KILN_TRACKER_ROW_CALENDAR: return kiln_tracker_calendar_restore(t, row);
     case KILN_TRACKER_ROW_UPGRADE: return kiln_tracker_upgrades_restore(t, row);
     case KILN_TRACKER_ROW_LEASE: return kiln_tracker_lease_restore(t, row);
     case KILN_TRACKER_ROW_EPOCH: kiln_tracker_epoch_restore(t, row); return KILN_OK;
@@ -318,6 +324,7 @@ kiln_status kiln_tracker_create(const kiln_tracker_row *row, uint32_t row_count,
     kiln_tracker_queue_init(t);
     kiln_tracker_leases_init(t);
     kiln_tracker_blobs_init(t);
+    kiln_tracker_calendar_init(t);
     kiln_tracker_upgrades_init(t);
     kiln_status st = KILN_OK;
     /* In the order of the kinds, because a lease refers to its job, board and share. */
@@ -340,6 +347,8 @@ void kiln_tracker_destroy(kiln_tracker *t) {
     kiln_tracker_record_questions_free(t);
     kiln_tracker_board_requests_free(t);
     kiln_tracker_watches_free(t);
+    kiln_tracker_calendar_orders_free(t);
+    kiln_tracker_calendar_free(t);
     kiln_tracker_project_orders_free(t);
     kiln_tracker_cancels_free(t);
     kiln_tracker_puts_free(t);
@@ -357,6 +366,7 @@ void kiln_tracker_check(const kiln_tracker *t) {
     if (t->boards.all.count > KILN_TRACKER_CHECKED_BOARDS) return;
     kiln_tracker_peers_check(t);
     kiln_tracker_sign_ins_check(t);
+    kiln_tracker_calendar_check(t);
     kiln_tracker_projects_check(t);
     kiln_tracker_boards_check(t);
     kiln_tracker_jobs_check(t);

@@ -21,6 +21,7 @@ static const kiln_tracker_row the_rows[] = {
      .body = TEXT("a job")},
     {.kind = KILN_TRACKER_ROW_BOARD, .id = TEXT("n"), .body = TEXT("a board")},
     {.kind = KILN_TRACKER_ROW_UPGRADE, .id = TEXT("board/n"), .body = TEXT("an upgrade")},
+    {.kind = KILN_TRACKER_ROW_CALENDAR, .id = TEXT("window/1"), .body = TEXT("a window")},
     {.kind = KILN_TRACKER_ROW_LEASE,
      .id = TEXT("n/1"),
      .board = TEXT("n"),

@@ -76,6 +76,10 @@ static const struct {
     {KILN_MSG_KICKED, "xxxxxxxxx", "xxxxxxxxx"},
     {KILN_MSG_SIGN_IN, "xxxxxxxxx", "xxxxxxxxx"}, /* only of web servers */
     {KILN_MSG_SIGNED_IN, "xxxxxxxxx", "xxxxxxxxx"},
+    {KILN_MSG_RESERVE, "..xxx.xxx", "..xxx.xxx"},
+    {KILN_MSG_MAINTENANCE_ORDER, ".......xx", ".......xx"},
+    {KILN_MSG_MAINTENANCE_QUERY, "xxxxxxxxx", "xxxxxxxxx"},
+    {KILN_MSG_MAINTENANCE, "xxxxxxxxx", "xxxxxxxxx"},
     {KILN_MSG_JOB_ORDER, "...xx..xx", "..xxx.xxx"},
     {KILN_MSG_RECORDS_ASK, ".xxxxxxxx", ".xxxxxxxx"},  /* of the projects that it reads */
     {KILN_MSG_RECORDS_PAGE, "xxxxxxxxx", "xxxxxxxxx"}, /* only of tuners */

@@ -1,4 +1,5 @@
 /* Routes about boards. */
+#include "base/figures.h"
 #include "web/lists.h"
 
 #define OK 200u
@@ -75,11 +76,47 @@ void kiln_web_list_boards(kiln_call *call) {
 
 /* ---- One board ---- */
 
+/* [{"name","value","unit"}] of the figures that its processor was measured to have. */
+static void print_figures(kiln_str encoded, kiln_strbuf *out) {
+    kiln_figures figures = {0};
+    const char *separator = "";
+    kiln_status unknown = kiln_figures_decode(encoded, &figures);
+    kiln_status_free(unknown); /* of a later version */
+    kiln_strbuf_char(out, '[');
+    for (kiln_figure i = 0; i < KILN_FIGURE_COUNT; i++) {
+        const kiln_figure_info *info = kiln_figure_info_of(i);
+        if (!(figures.figure[i] > 0)) continue;
+        kiln_strbuf_printf(out, "%s{\"name\":\"%s\",\"value\":%.9g,\"unit\":\"%s\"}", separator,
+                           info->name, figures.figure[i], info->unit);
+        separator = ",";
+    }
+    kiln_strbuf_char(out, ']');
+}
+
+static void on_board(kiln_call *call, const kiln_message *answer, kiln_status st) {
+    kiln_strbuf body = {0};
+    if (!st && (answer->type != KILN_MSG_ANSWER || answer->answer.boards.count != 1))
+        st = KILN_ERROR(NOT_FOUND, "the tracker knows no such board");
+    if (st) {
+        kiln_http_answer_error(call->request, st);
+        return;
+    }
+    kiln_msg_board_row board = answer->answer.boards.item[0];
+    const kiln_str figures = board.figures;
+    board.figures = (kiln_str){0}; /* printed otherwise */
+    kiln_record_print_json(KILN_RECORD_board_row, &board, &body);
+    body.size--; /* its brace */
+    kiln_strbuf_text(&body, ",\"figures\":");
+    print_figures(figures, &body);
+    kiln_strbuf_char(&body, '}');
+    kiln_http_answer(call->request, OK, "application/json", &body);
+}
+
 void kiln_web_show_board(kiln_call *call) {
     const kiln_message question = {
         .type = KILN_MSG_QUERY,
         .query = {.topic = KILN_TOPIC_BOARD, .id = kiln_call_text(call, "id")}};
-    kiln_web_answer_row(call, &question);
+    kiln_web_ask(call, &question, on_board);
 }
 
 static void order(kiln_call *call, kiln_board_service service) {

@@ -13,6 +13,14 @@ static const struct {
      "\"csrf\":{\"type\":\"string\"},\"version\":{\"type\":\"string\"},\"projects\":{\"type\":"
      "\"array\",\"items\":{\"type\":\"object\",\"required\":[\"project\",\"role\"],\"properties\":{"
      "\"project\":{\"type\":\"string\"},\"role\":{\"type\":\"string\"}}}}}}"},
+    {"board",
+     "{\"type\":\"object\",\"description\":\"A board_row with its figures one by "
+     "one.\",\"required\":["
+     "\"node\",\"key\",\"target\",\"state\",\"figures\"],\"properties\":{\"figures\":{\"type\":"
+     "\"array\","
+     "\"items\":{\"type\":\"object\",\"required\":[\"name\",\"value\",\"unit\"],\"properties\":{"
+     "\"name\":{\"type\":\"string\"},\"value\":{\"type\":\"number\"},\"unit\":{\"type\":\"string\"}"
+     "}}}}}"},
     {"board_log",
      "{\"type\":\"object\",\"required\":[\"lines\",\"newest\"],\"properties\":{\"newest\":{"
      "\"type\":"

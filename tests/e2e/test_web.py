@@ -107,7 +107,7 @@ def test_boards_are_listed_and_taken_out_of_service(world):
         answer = get(server, f"boards?{query}")[1]
         assert answer["total"] == count and len(answer["items"]) == (0 if query in ("limit=0", "offset=5") else count), (query, answer)
     status, shown = get(server, f"boards/{listed['node']}")
-    assert status == 200 and shown["history"] and shown["facts"], shown
+    assert status == 200 and shown["history"] and shown["facts"] and isinstance(shown["figures"], list), shown
     status, row = post(server, "boards/pi-1/drain", {"reason": HOSTILE})
     assert status == 200 and row["state"] == "drained", row
     assert world.json("fleet", "list", "--tracker", server.address)[0]["text"] == row["text"] == HOSTILE

@@ -466,53 +466,13 @@ void kiln_person_get_blob(kiln_person *person, const kiln_digest *digest, kiln_b
 
 kiln_blob_store *kiln_people_blobs(kiln_people *people) { return people->options.blobs; }
 
-/* ---- Signing in ---- */
-
-typedef struct sign_in {
-    kiln_person_found found;
-    void *context;
-} sign_in;
-
-static kiln_status read_signed_in(const kiln_message *message, kiln_identity_of_person *out) {
-    if (message->type != KILN_MSG_SIGNED_IN)
-        return KILN_ERROR(DATA_LOSS, "the tracker answered %s", kiln_message_name(message->type));
-    const kiln_msg_signed_in *answer = &message->signed_in;
-    if (answer->person.size >= sizeof out->name || answer->token.size >= sizeof out->token)
-        return KILN_ERROR(DATA_LOSS, "the tracker sent a name that is too long");
-    memcpy(out->name, answer->person.data, answer->person.size);
-    memcpy(out->token, answer->token.data, answer->token.size);
-    out->is_admin = answer->admin;
-    return KILN_OK;
-}
-
-static void on_signed_in(void *context, const kiln_message *message, kiln_status st) {
-    const sign_in asked = *(sign_in *)context;
-    kiln_identity_of_person who = {0};
-    kiln_free(context);
-    if (!st) st = read_signed_in(message, &who);
-    asked.found(asked.context, st ? NULL : &who, st);
-}
-
-void kiln_people_sign_in(kiln_people *people, kiln_str token, kiln_person_found found,
-                         void *context) {
-    const kiln_identity_of_person server = {0};
-    char person[KILN_MESSAGES_TEXT + 1];
-    uint8_t secret[KILN_KEY_BYTES];
-    kiln_status st = KILN_OK;
-    if (!people->speaks_for_others || !kiln_web_token_parse(token, person, secret))
-        st = KILN_ERROR(UNAUTHENTICATED, "the token is wrong");
-    if (!st && !people->server) st = kiln_person_get(people, &server, &people->server);
-    if (st) {
-        found(context, NULL, st);
-        return;
-    }
-    sign_in *asked = kiln_alloc(sizeof *asked);
-    *asked = (sign_in){found, context};
-    const kiln_message asks = {.type = KILN_MSG_SIGN_IN,
-                               .sign_in = {.person = kiln_str_from(person),
-                                           .secret = {(const char *)secret, sizeof secret}}};
-    kiln_person_ask(people->server, &asks, on_signed_in, asked);
-    kiln_wipe(secret, sizeof secret);
+kiln_status kiln_people_server(kiln_people *people, kiln_person **out_person) {
+    const kiln_identity_of_person nobody = {0};
+    if (!people->speaks_for_others)
+        return KILN_ERROR(UNAUTHENTICATED, "this server speaks for nobody but %s", people->owner);
+    kiln_status st = people->server ? KILN_OK : kiln_person_get(people, &nobody, &people->server);
+    if (!st) *out_person = people->server;
+    return st;
 }
 
 /* ---- Life ---- */

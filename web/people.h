@@ -51,6 +51,10 @@ typedef void (*kiln_person_found)(void *context, const kiln_identity_of_person *
 void kiln_people_sign_in(kiln_people *people, kiln_str token, kiln_person_found found,
                          void *context);
 
+/* The server's own connection, which may only ask whose tokens are. Lives as long as `people`.
+ * UNAUTHENTICATED: its key is no `web` key. */
+KILN_MUST_USE kiln_status kiln_people_server(kiln_people *people, kiln_person **out_person);
+
 /* That person, held for one more user. UNAVAILABLE: KILN_PEOPLE_MAX are in use. */
 KILN_MUST_USE kiln_status kiln_person_get(kiln_people *people, const kiln_identity_of_person *who,
                                           kiln_person **out_person);

@@ -45,6 +45,8 @@ typedef struct kiln_db_backend {
      * `close` is called too. It writes nothing yet: the file may belong to another program. */
     kiln_status (*open)(kiln_db *db);
     void (*close)(kiln_db *db);
+    /* See kiln_db_bound_cache. */
+    void (*bound_cache)(kiln_db *db, size_t bytes);
     /* The schema's version; 0: nothing is there yet. FAILED_PRECONDITION: not a database of this
      * kind. */
     kiln_status (*read_version)(kiln_db *db, int64_t *out_version);

@@ -140,6 +140,8 @@ kiln_status kiln_db_copy(const char *path, kiln_db_kind kind, const char *to,
     return st;
 }
 
+void kiln_db_bound_cache(kiln_db *db, size_t bytes) { db->backend->bound_cache(db, bytes); }
+
 /* ---- Statements ---- */
 
 /* The kept statement with this text; otherwise where a new one goes: a free place, or that of the

@@ -130,6 +130,9 @@ KILN_MUST_USE kiln_status kiln_db_open(const char *path, kiln_db_kind kind, kiln
                                        kiln_db **out_db);
 /* Undoes what is not committed. NULL is fine. */
 void kiln_db_close(kiln_db *db);
+/* Bounds the memory in which a handle keeps pages of a file, for programs with many handles; a
+ * server keeps them itself. */
+void kiln_db_bound_cache(kiln_db *db, size_t bytes);
 /* Whether there is a database to read; true for each server, which only opening asks. */
 bool kiln_db_is_there(const char *path);
 /* Appends `path` as it may be shown: without user, password and options of a server. */

@@ -277,10 +277,15 @@ static kiln_status postgres_unclaim(kiln_db *db, kiln_str id, kiln_str holder) {
     return ask_claim(db, "DELETE FROM claim WHERE id = $1 AND holder = $2", id, holder, NULL);
 }
 
+static void postgres_bound_cache(kiln_db *db, size_t bytes) {
+    (void)db, (void)bytes; /* the server has the pages */
+}
+
 const kiln_db_backend kiln_db_postgres = {
     .migrations = kiln_db_postgres_migrations,
     .open = postgres_open,
     .close = postgres_close,
+    .bound_cache = postgres_bound_cache,
     .read_version = postgres_read_version,
     .migrate = postgres_migrate,
     .begin = kiln_postgres_begin,

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -153,6 +154,12 @@ static void sqlite_close(kiln_db *db) {
     KILN_CHECK(sqlite3_close(s->handle) == SQLITE_OK); /* otherwise a statement leaked */
     if (s->lead_fd >= 0) close(s->lead_fd);
     kiln_free(s);
+}
+
+static void sqlite_bound_cache(kiln_db *db, size_t bytes) {
+    char sql[64];
+    snprintf(sql, sizeof sql, "PRAGMA cache_size = -%zu", bytes / 1024);
+    sqlite3_exec(session_of(db)->handle, sql, NULL, NULL, NULL); /* a hint: it cannot fail */
 }
 
 /* ---- The schema's version: PRAGMA user_version, and application_id for the kind ---- */
@@ -463,6 +470,7 @@ const kiln_db_backend kiln_db_sqlite = {
     .migrations = kiln_db_sqlite_migrations,
     .open = sqlite_open,
     .close = sqlite_close,
+    .bound_cache = sqlite_bound_cache,
     .read_version = sqlite_read_version,
     .migrate = sqlite_migrate,
     .begin = sqlite_begin,

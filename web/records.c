@@ -63,7 +63,9 @@ kiln_status kiln_records_take(kiln_records *records, kiln_db **out_db) {
     }
     if (!kiln_db_is_there(records->path)) /* nobody has stored anything yet */
         return kiln_db_open(":memory:", KILN_DB_RECORDS, KILN_DB_WRITE, out_db);
-    return kiln_db_open(records->path, KILN_DB_RECORDS, KILN_DB_READ, out_db);
+    kiln_status st = kiln_db_open(records->path, KILN_DB_RECORDS, KILN_DB_READ, out_db);
+    if (!st) kiln_db_bound_cache(*out_db, KILN_RECORDS_CACHE_BYTES);
+    return st;
 }
 
 void kiln_records_put_back(kiln_records *records, kiln_db *db, kiln_status st) {

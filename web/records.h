@@ -7,9 +7,10 @@
 #include "db/db.h"
 #include "web/routes.h"
 
-#define KILN_RECORDS_LIST_MAX 1000u     /* `limit` of a list */
-#define KILN_RECORDS_OFFSET_MAX 100000u /* rows before the first of a list */
-#define KILN_RECORDS_HANDLES_MAX 4u     /* kept open, as many as the pool has threads */
+#define KILN_RECORDS_LIST_MAX 1000u                /* `limit` of a list */
+#define KILN_RECORDS_OFFSET_MAX 100000u            /* rows before the first of a list */
+#define KILN_RECORDS_HANDLES_MAX 4u                /* kept open, as many as the pool has threads */
+#define KILN_RECORDS_CACHE_BYTES ((size_t)4 << 20) /* of each; the system keeps the file, too */
 
 /* `path` outlives it. Nothing is opened yet: a database that is not there yet has no records. */
 kiln_records *kiln_records_create(const char *path);

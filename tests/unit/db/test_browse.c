@@ -225,6 +225,14 @@ static const char *pages_of(fixture *f, kiln_db_table table, const kiln_db_proje
     return f->seen.data;
 }
 
+static void a_small_cache_changes_no_answer(void **state) {
+    fixture *f = *state;
+    put_of(f, 1, "a");
+    kiln_db_bound_cache(f->db, 64 << 10);
+    const kiln_db_trial_filter filter = {.job_id = KILN_STR("j1"), .limit = 9};
+    assert_string_equal(trials_of(f, &filter), "r1=101 ");
+}
+
 static void tables_are_read_in_pages(void **state) {
     fixture *f = *state;
     for (unsigned i = 1; i <= 3; i++) put_of(f, i, i == 2 ? "b" : "a");
@@ -293,6 +301,7 @@ int main(int argc, char **argv) {
         TEST(records_and_counts_are_of_the_projects),
         TEST(a_hidden_final_supersedes_nothing),
         TEST(a_list_is_continued_by_an_offset),
+        TEST(a_small_cache_changes_no_answer),
         TEST(tables_are_read_in_pages),
         TEST(later_rows_are_left_out_of_a_copy),
         cmocka_unit_test(texts_and_numbers_become_json),

@@ -2,6 +2,7 @@
 
 A synthetic fleet (bench-fleet) is at its full load twice, without and with kiln-web and its viewers, who read the events of boards
 and jobs. Then clients with a connection each ask for the best records of tasks in a large database, and for boards."""
+import hashlib
 import json
 import multiprocessing
 import os
@@ -177,6 +178,25 @@ def watch_fleet(options, work, db):
     return fleet(options, work, "watched", during)
 
 
+def known(web, home, work):
+    """A question to the compile service that was answered before, as JSON that names the model."""
+    model = kiln.BUILD.parent / "examples/digits/digits.onnx"
+    subprocess.run([str(kiln.BUILD / "cli/kiln"), "submit", str(model), "--web", f"http://127.0.0.1:{web.port}", "-o", str(work / "digits.kiln")],
+                   env={**os.environ, "KILN_HOME": str(home)}, check=True, stdout=subprocess.DEVNULL)
+    body = json.dumps({"model": hashlib.sha256(model.read_bytes()).hexdigest(), "target": "native"}).encode()
+    asked = (f"POST /api/v1/compile HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {web.token}\r\nContent-Type: application/json\r\n"
+             f"Content-Length: {len(body)}\r\n\r\n").encode() + body
+    waits, pending = [], b""
+    with web.connect() as connection:
+        for _ in range(300):
+            begin = time.perf_counter()
+            connection.sendall(asked)
+            _, pending = receive(connection, pending)
+            waits.append(1e3 * (time.perf_counter() - begin))
+    waits.sort()
+    return f"p50 {waits[150]:.2f} ms, p99 {waits[297]:.2f} ms (50 ms are wanted)"
+
+
 def run(options, work):
     print(f"{options.boards} boards at full load, {options.rows:,} records")
     alone = fleet(options, work, "alone")["full"]["answers_per_s"]
@@ -197,6 +217,8 @@ def run(options, work):
         web = Web(home, db, f"127.0.0.1:{port.read_text().strip()}", work)
         tasks = sorted({row["task_key"] for row in json.loads(ask(web, "/api/v1/records/best?limit=1000"))["items"]})
         print(f"best of a task:  {reads(web, [f'/api/v1/records/best?task={task}' for task in tasks], options)} (p99 of 20 ms is wanted)")
+        print(f"ten best:        {reads(web, [f'/api/v1/records/top?task={task}' for task in tasks], options)}")
+        print(f"known question:  {known(web, home, work)}")
         print(f"who I am:        {reads(web, ['/api/v1/boards?limit=10'], options)}")
         web.stop()
     finally:

@@ -276,7 +276,6 @@ static kiln_status read_token(submit *s) {
 }
 
 static kiln_status check(submit *s) {
-    static const char *native[] = {"native"};
     kiln_accuracy accuracy;
     kiln_str web = kiln_str_from(s->web ? s->web : "");
     if (!kiln_str_starts(web, "http://") && !kiln_str_starts(web, "https://"))
@@ -286,7 +285,11 @@ static kiln_status check(submit *s) {
     s->web = kiln_str_dup(s->process, web);
     if (s->trials && s->seconds)
         return KILN_ERROR(INVALID_ARGUMENT, "--trials or --seconds, not both");
-    if (!s->target.count) s->target = (kiln_opt_list){native, 1};
+    if (!s->target.count) {
+        const char **native = KILN_ARENA_ARRAY(s->process, const char *, 1);
+        native[0] = "native";
+        s->target = (kiln_opt_list){native, 1};
+    }
     return kiln_accuracy_option(&s->accuracy, &accuracy);
 }
 

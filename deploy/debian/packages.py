@@ -18,7 +18,7 @@ import tomllib
 HERE = pathlib.Path(__file__).parent
 # Whoever hands the packages on says who that is, as with Debian's other tools.
 MAINTAINER = f"{os.environ.get('DEBFULLNAME', 'Kiln')} <{os.environ.get('DEBEMAIL', 'nobody@kiln.invalid')}>"
-AS_THEY_ARE = ("rules", "copyright", "kiln-common.sysusers", "kiln-common.README.Debian", "not-installed")
+AS_THEY_ARE = ("rules", "copyright", "kiln-common.sysusers", "kiln-common.tmpfiles", "kiln-common.README.Debian", "not-installed")
 NOT_TO_BUILD = {"git", "build-essential", "clang-19", "clang-format-19", "libcmocka-dev", "libonnx-testdata", "libdnnl-dev"}
 
 

@@ -46,8 +46,6 @@ say "installing $old"
 install_all old
 check_packages "$old"
 echo KILN_TRACKER=tracker.lab:9477 > /etc/default/kiln # as an administrator would
-runuser -u kiln -- env KILN_HOME=/var/lib/kiln true || fail "there is no user kiln"
-install -d -m 700 -o kiln -g kiln /var/lib/kiln
 runuser -u kiln -- env KILN_HOME=/var/lib/kiln kiln key new board/b1 -o /var/lib/kiln/b1.key > /dev/null
 install -D -m 600 /var/lib/kiln/b1.key /var/lib/kiln-board/key
 

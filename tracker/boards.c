@@ -164,8 +164,7 @@ static void leave_idle(kiln_tracker *t, kiln_tracker_device *device) {
 
 static bool is_available(const kiln_tracker_board *board) {
     return board->peer && !board->peer->closing && board->known && !board->sick &&
-           !board->leaving && !board->upgrading && board->service == KILN_BOARD_IN_SERVICE &&
-           !board->lacking;
+           !board->leaving && board->service == KILN_BOARD_IN_SERVICE && !board->lacking;
 }
 
 static void refresh_device(kiln_tracker *t, kiln_tracker_device *device, bool available) {
@@ -193,7 +192,7 @@ void kiln_tracker_board_refresh(kiln_tracker *t, kiln_tracker_board *board) {
     if (available != board->available) kiln_tracker_requirements_count(t, board, available);
     board->available = available;
     for (uint32_t i = 0; i < board->device_count; i++)
-        refresh_device(t, &board->device[i], available);
+        refresh_device(t, &board->device[i], available && !board->upgrading);
 }
 
 void kiln_tracker_offer_idle(kiln_tracker *t) {
@@ -459,12 +458,12 @@ kiln_status kiln_tracker_board_restore(kiln_tracker *t, const kiln_tracker_row *
 /* ---- Invariants ---- */
 
 static void check_device(const kiln_tracker *t, const kiln_tracker_device *device) {
-    const bool has_room =
-        device->board->available && device->reported->busy < device->reported->slots;
+    const bool has_room = device->board->available && !device->board->upgrading &&
+                          device->reported->busy < device->reported->slots;
     KILN_CHECK((device->idle_at != 0) == (has_room && !device->reserved));
     KILN_CHECK(!device->idle_at || t->boards.idle.data[device->idle_at - 1] == device);
     KILN_CHECK(!device->reserved || device->reserved->device == device);
-    KILN_CHECK(!device->reserved || device->board->available);
+    KILN_CHECK(!device->reserved || (device->board->available && !device->board->upgrading));
 }
 
 static void check_requirement(const kiln_tracker *t, kiln_tracker_requirement *required) {

@@ -113,7 +113,8 @@ typedef struct kiln_tracker_board {
     uint64_t slot[KILN_TRACKER_SLOTS_MAX]; /* lease, 0: free */
     uint32_t busy;                         /* leased slots of all devices */
     uint32_t lacking; /* fences that the tracker requires and its BOARD_UP lacks */
-    bool available;   /* connected, well and in service: requirements count its devices */
+    bool available;   /* connected, well and in service: requirements count its devices, also
+                         while it is upgrading and gets no lease */
     kiln_tracker_past past[KILN_TRACKER_PAST_MAX]; /* oldest first */
     uint32_t past_count;
     bool unkept;      /* listed in kiln_tracker_boards.unkept */

@@ -124,7 +124,8 @@ static void give(kiln_tracker *t, kiln_tracker_device *device, kiln_tracker_requ
 }
 
 static void serve_device(kiln_tracker *t, kiln_tracker_device *device) {
-    while (device->board->available && device->reported->busy < device->reported->slots) {
+    while (device->board->available && !device->board->upgrading &&
+           device->reported->busy < device->reported->slots) {
         if (device->reserved && !may_have(t, device, device->reserved->request))
             kiln_tracker_device_unreserve(device); /* its project is over a quota now */
         kiln_tracker_request *request =

@@ -361,16 +361,24 @@ void kiln_tracker_upgrades_persisted(kiln_tracker *t, uint64_t persist, const ch
     }
 }
 
+/* A board that is in use for long says nothing about the new version. */
+static void end_overdue(kiln_tracker *t, kiln_tracker_upgrading *u) {
+    const kiln_tracker_board *board = board_of(t, u);
+    if (u->stage == KILN_UPGRADE_STAGE_PREPARING)
+        fail(t, u, KILN_STR("it did not get ready in 10 minutes"));
+    else if (u->stage == KILN_UPGRADE_STAGE_RESTARTING)
+        fail(t, u, KILN_STR("it did not come back after its restart"));
+    else if (u->stage == KILN_UPGRADE_STAGE_DRAINING && board && board->peer)
+        tell(t, board, KILN_UPGRADE_FORGET);
+    if (u->stage == KILN_UPGRADE_STAGE_DRAINING)
+        enter(t, u, KILN_UPGRADE_STAGE_SKIPPED,
+              KILN_STR("its leases did not end in 10 minutes: upgrade it when it is free"));
+}
+
 void kiln_tracker_upgrades_tick(kiln_tracker *t) {
-    static const char *const why[KILN_UPGRADE_STAGE_COUNT] = {
-        [KILN_UPGRADE_STAGE_PREPARING] = "it did not get ready in 10 minutes",
-        [KILN_UPGRADE_STAGE_DRAINING] = "its leases did not end in 10 minutes",
-        [KILN_UPGRADE_STAGE_RESTARTING] = "it did not come back after its restart",
-    };
     for (uint32_t i = 0; t->upgrades.active && i < t->upgrades.all.count; i++) {
         kiln_tracker_upgrading *u = t->upgrades.all.data[i];
-        if (is_active(u->stage) && t->effects.now_ns >= u->until_ns)
-            fail(t, u, kiln_str_from(why[u->stage]));
+        if (is_active(u->stage) && t->effects.now_ns >= u->until_ns) end_overdue(t, u);
     }
 }
 

@@ -7,7 +7,8 @@
 #include "tracker/board_link.h"
 
 #define KILN_TRACKER_UPGRADE_WAIT_S 120u /* for the new version, when the order says nothing */
-/* A board that takes longer has failed. Archives are fetched in seconds, leases end in about 20. */
+/* A board that takes longer to prepare has failed, one that takes longer to drain is skipped.
+ * Archives are fetched in seconds, leases end in about 20. */
 #define KILN_TRACKER_UPGRADE_PREPARE_NS (UINT64_C(600) * 1000000000)
 #define KILN_TRACKER_UPGRADE_DRAIN_NS (UINT64_C(600) * 1000000000)
 /* Beyond the time of the new version: to end what the board has, and to start the old one. */

@@ -244,12 +244,47 @@ static void a_fetch_is_tried_three_times_in_a_connection(void **state) {
     assert_null(bench_find(b, KILN_SERVER_FETCH)); /* not without a tracker */
     bench_connect_to_tracker(b);
     for (uint32_t i = 0; i < KILN_SERVER_UPGRADE_FETCHES; i++) {
-        if (i) bench_tick_heard(b, KILN_SERVER_UPGRADE_RETRY_NS);
+        if (i) {
+            assert_true(kiln_server_next_ns(b->server) <= b->now_ns + KILN_SERVER_UPGRADE_RETRY_NS);
+            bench_tick_heard(b, KILN_SERVER_UPGRADE_RETRY_NS - 1);
+            assert_null(bench_find(b, KILN_SERVER_FETCH));
+            bench_tick_heard(b, 1);
+        }
         assert_non_null(bench_find(b, KILN_SERVER_FETCH));
         assert_null(bench_find_sent(b, KILN_MSG_UPGRADED));
         bench_fetched(b, ARCHIVE, "no space left on the device");
     }
     expect_report(b, KILN_UPGRADE_IS_FAILED, "no space left");
+    bench_tick_heard(b, KILN_SERVER_UPGRADE_RETRY_NS);
+    assert_null(bench_find(b, KILN_SERVER_FETCH));
+    assert_true(kiln_server_next_ns(b->server) > b->now_ns);
+}
+
+static void a_fetch_that_fails_is_not_begun_again_once_it_is_forgotten(void **state) {
+    bench *b = *state;
+    start(b, 0, (kiln_server_launch){0});
+    bench_connect_to_tracker(b);
+    prepare(b, 1, "kiln-board", "0.2.0");
+    bench_fetched(b, ARCHIVE, "no space left on the device");
+    say(b, KILN_UPGRADE_FORGET);
+    bench_tick_heard(b, KILN_SERVER_UPGRADE_RETRY_NS);
+    assert_null(bench_find(b, KILN_SERVER_FETCH));
+    assert_true(kiln_server_next_ns(b->server) > b->now_ns);
+    bench_fetched(b, ARCHIVE, NULL); /* late */
+    assert_null(bench_find_sent(b, KILN_MSG_UPGRADED));
+}
+
+static void other_blobs_do_not_make_it_ready(void **state) {
+    bench *b = *state;
+    start(b, 0, (kiln_server_launch){0});
+    bench_connect_to_tracker(b);
+    prepare(b, 1, "kiln-board", "0.2.0");
+    bench_fetched(b, 'o', NULL);
+    assert_null(bench_find_sent(b, KILN_MSG_UPGRADED));
+    bench_fetched(b, ARCHIVE, NULL);
+    expect_report(b, KILN_UPGRADE_IS_READY, NULL);
+    bench_fetched(b, ARCHIVE, NULL); /* a trial had asked for it, too */
+    assert_null(bench_find_sent(b, KILN_MSG_UPGRADED));
 }
 
 static void it_says_again_where_it_is_after_a_reconnect_and_when_asked(void **state) {
@@ -364,6 +399,8 @@ int main(void) {
         test_with_bench(a_board_without_keys_takes_no_release),
         test_with_bench(the_version_that_runs_is_done_at_once),
         test_with_bench(a_fetch_is_tried_three_times_in_a_connection),
+        test_with_bench(a_fetch_that_fails_is_not_begun_again_once_it_is_forgotten),
+        test_with_bench(other_blobs_do_not_make_it_ready),
         test_with_bench(it_says_again_where_it_is_after_a_reconnect_and_when_asked),
         test_with_bench(it_forgets_what_it_is_told_to),
         test_with_bench(a_launcher_that_cannot_take_it_is_a_failure),

@@ -340,6 +340,36 @@ static void a_new_version_confirms_once_it_is_connected_and_well(void **state) {
     assert_null(bench_find(b, KILN_SERVER_CONFIRM));
 }
 
+static void reconnect(bench *b) {
+    bench_step(b, &(kiln_server_event){.kind = KILN_SERVER_CLOSED});
+    bench_tick_after(b, BENCH_S);
+    bench_connect_to_tracker(b);
+}
+
+static void each_state_is_said_again_after_a_reconnect(void **state) {
+    bench *b = *state;
+    get_ready(b);
+    bench_send_trial(b, "a", 7, 0);
+    bench_finish(b, 0);
+    say(b, KILN_UPGRADE_RESTART); /* waits for the result's acknowledgement */
+    reconnect(b);
+    expect_report(b, KILN_UPGRADE_IS_RESTARTING, NULL);
+    bench_say(b, &(kiln_message){.type = KILN_MSG_LEASE_LOST, .lease_lost = {.lease = 7}});
+    assert_non_null(bench_find(b, KILN_SERVER_RESTART));
+    bench_step(b, &(kiln_server_event){.kind = KILN_SERVER_LAUNCHER}); /* no failure: no answer */
+    reconnect(b);
+    expect_report(b, KILN_UPGRADE_IS_RESTARTING, NULL);
+    start(b, 0, on_trial);
+    bench_connect_to_tracker(b);
+    assert_non_null(bench_find(b, KILN_SERVER_CONFIRM));
+    bench_step(b, &(kiln_server_event){.kind = KILN_SERVER_LAUNCHER, .failure = "for another"});
+    reconnect(b);
+    expect_report(b, KILN_UPGRADE_IS_RESTARTING, NULL);
+    bench_step(b, &(kiln_server_event){.kind = KILN_SERVER_LAUNCHER});
+    reconnect(b);
+    expect_report(b, KILN_UPGRADE_IS_DONE, NULL);
+}
+
 static void a_new_version_does_not_confirm_before_its_self_check(void **state) {
     bench *b = *state;
     start(b, KILN_HEALTH_CHECK_NS, on_trial);
@@ -405,6 +435,7 @@ int main(void) {
         test_with_bench(it_forgets_what_it_is_told_to),
         test_with_bench(a_launcher_that_cannot_take_it_is_a_failure),
         test_with_bench(a_new_version_confirms_once_it_is_connected_and_well),
+        test_with_bench(each_state_is_said_again_after_a_reconnect),
         test_with_bench(a_new_version_does_not_confirm_before_its_self_check),
         test_with_bench(a_new_version_that_fails_its_self_check_twice_gives_up),
         test_with_bench(orders_do_not_disturb_a_version_on_trial),

@@ -109,7 +109,7 @@ class Fake:
         if kind == "stats":
             return page(self.lab.stats(), query)
         if kind == "compare":
-            return {"items": self.lab.compare(query.get("target", []))}
+            return {"items": self.lab.compare(query.get("a"), query.get("b"))}
         return page(sorted(rows, key=lambda row: row["median_ns"]), query)
 
     def task(self, key, **_):
@@ -128,7 +128,7 @@ class Fake:
         return self.lab.program(trial, form)
 
     def cost_model(self, query, **_):
-        return {"items": self.lab.cost_model(query["target"], query.get("task"))}
+        return self.lab.cost_model(query.get("target"), query.get("task"))
 
     def inspect(self, digest, **_):
         return {"items": self.lab.module()}
@@ -136,7 +136,7 @@ class Fake:
     def begin_upload(self, headers, **_):
         name = f"upload-{len(self.uploads)}"
         self.uploads[name] = (b"", int(headers["Upload-Length"]))
-        return {"upload": name, "offset": 0, "size": int(headers["Upload-Length"]), "digest": ""}
+        return {"id": name, "offset": 0, "size": int(headers["Upload-Length"])}
 
     def put_upload(self, name, body, headers, **_):
         got, size = self.uploads[name]
@@ -144,14 +144,14 @@ class Fake:
             raise Refused(409, "ABORTED", f"the upload has {len(got)} bytes")
         self.uploads[name] = (got + body, size)
         done = len(got + body)
-        return {"upload": name, "offset": done, "size": size, "digest": hashlib.sha256(got + body).hexdigest() if done == size else ""}
+        return {"id": name, "offset": done, "size": size, **({"blob": hashlib.sha256(got + body).hexdigest()} if done == size else {})}
 
     def compile(self, body, **_):
         return self.compiled("c1")
 
     def compiled(self, name, **_):
         module = [line for line in self.lab.module() if line["event"] == "module"][0]
-        return {"compile": name, "state": "running", "modules": [
+        return {"id": name, "state": "running", "targets": [
             {"target": "native", "state": "done", "job": self.lab.jobs[3]["job"], "module": "0" * 64, "bytes": module["bytes"]}, {"target": self.lab.jobs[0]["target"], "state": "waiting", "job": self.lab.jobs[0]["job"], "position": 2}, {"target": "rpi4", "state": "failed", "job": "", "error": {"code": "UNIMPLEMENTED", "message": HOSTILE[0]}}]}
 
 

@@ -75,7 +75,8 @@ WORDS = """conv computes 64 oc 56 oh 56 ow, reduced over 64 ic 3 kh 3 kw:
 relu makes y3 inside the oh one by one; 16 elements at a time"""
 FEATURES = [("program.ns", "log2 ns", "time predicted by the analytic model"), ("vector.bytes", "log2 byte", "loaded as vectors: distinct memory"), ("fit.reduction_l1", "log2", "memory touched by one reduction of a tile, over L1"),
             ("loop3.extent", "log2", "iterations of loop number 3 around the tile"), ("program.registers", "register", "vector registers of register buffers"), ("nest.reduce_trips", "log2", "tiles between loading and storing the accumulators")]
-TRIAL_COLUMNS = ["row", "trial", "task", "target", "index", "outcome", "median_ns", "raced", "final", "gain_low", "searcher", "stored_ms", "search_ns", "build_ns", "board_ns"]
+TRIAL_COLUMNS = ["row", "task", "trial", "time_ms", "outcome", "median_ns", "raced", "final", "searcher"]
+TRIAL_FEATURES = ["gflops", "share_of_peak", "gain_low", "relative_error", "search_ns", "build_ns", "board_ns", "threads", "registers", "spill_bytes", "shared_bytes"]
 SEARCHERS = ["default", "sa", "transfer"]
 
 
@@ -179,13 +180,11 @@ class Lab:
         if row["job"] not in self.trials:
             self.trials[row["job"]] = self.make_trials(row)
         rows = self.trials[row["job"]][since:since + limit]
-        return {"columns": TRIAL_COLUMNS, "rows": rows, "next": since + len(rows), "more": since + limit < len(self.trials[row["job"]]), "tasks": [task_key(i) for i in range(len(OPS))],
-                "targets": [row["target"]], "searchers": SEARCHERS, "outcomes": [name for name, _ in OUTCOMES]}
+        return {"columns": TRIAL_COLUMNS, "rows": rows, "next": since + len(rows), "more": since + limit < len(self.trials[row["job"]])}
 
     def make_trials(self, row):
         shown, rng, rows = self.job_shown(row), random.Random(row["job"]), []
         tasks, total = shown["tasks"], min(row["done"], self.trial_count)
-        names = [name for name, _ in OUTCOMES]
         counts = [0] * max(1, len(tasks))
         for n in range(total if tasks else 0):
             k = n % len(tasks)
@@ -194,7 +193,7 @@ class Lab:
             progress = 1 - math.exp(-counts[k] / (total / len(tasks) / 5))
             floor = task["best_ns"] + (task["default_ns"] - task["best_ns"]) * (1 - progress)
             median = task["default_ns"] if counts[k] == 1 else floor * (1 + rng.expovariate(1.2)) if outcome == "ok" else 0
-            rows.append([n + 1, f"{n:032x}", k, 0, counts[k] - 1, names.index(outcome), round(median, 3), 0, 0, 0, int(counts[k] > 1), NOW_MS - (total - n) * 900, 8000000, 50000000, 1700000000])
+            rows.append([n + 1, task["key"], counts[k] - 1, NOW_MS - (total - n) * 900, outcome, round(median, 3), 0, 0, "sa" if counts[k] > 1 else "default"])
         return rows
 
     def queue(self):
@@ -220,8 +219,8 @@ class Lab:
         return [{"task": row["task_key"], "op": row["op"], "label": row["label"], "target": row["target"], "records": 4000 + 13 * i, "ok": 3800 + 12 * i, "best_ns": row["median_ns"],
                  "outcomes": {"ok": 3800 + 12 * i, "build_error": 120, "timeout": 80 + i}, "origins": {"measured": 4000 + 13 * i}} for i, row in enumerate(self.records())]
 
-    def compare(self, targets):
-        first, second = ({row["task_key"]: row for row in self.records(target)} for target in (targets if len(targets) == 2 else (PI, PHONE)))
+    def compare(self, a, b):
+        first, second = ({row["task_key"]: row for row in self.records(target)} for target in (a or PI, b or PHONE))
         side = lambda row: {"trial_id": row["trial_id"], "target": row["target"], "median_ns": row["median_ns"], "stored_wall_ns": row["stored_wall_ns"]}
         return [{"task": key, "label": row["label"], "a": side(row), "b": side(second[key]), "ratio": second[key]["median_ns"] / row["median_ns"]} for key, row in first.items() if key in second]
 
@@ -230,20 +229,19 @@ class Lab:
         if index is None:
             return None
         op, label, flops = OPS[index]
-        return {"task": key, "op": op, "label": label, "flops": flops, "program": PROGRAM, "targets": [row for row in self.stats() if row["task"] == key]}
+        return {"task": key, "op": op, "label": label, "flops": flops, "bytes": 1.75e6, "program": PROGRAM, "targets": [row for row in self.stats() if row["task"] == key]}
 
     def task_trials(self, key, since, count=4000):
         task, rng, rows = self.task(key), random.Random(key), []
-        default, names = (task["flops"] / 4e10 + 2e-6) * 1e9, [name for name, _ in OUTCOMES]
+        default = (task["flops"] / 4e10 + 2e-6) * 1e9
         for n in range(since, count):
             outcome = "ok" if n == 0 else weighted(rng, OUTCOMES)
             values = [rng.random(), rng.expovariate(1.0)]
             median = default if n == 0 else default * (0.33 + 0.5 * math.exp(-n / 900) + 0.4 * (1 - values[0]) + 0.1 * values[1]) * (1 + rng.expovariate(4)) if outcome == "ok" else 0
             gflops = task["flops"] / median if median else 0
-            rows.append([n + 1, name_of(key, n), 0, 0, n, names.index(outcome), median, 0, int(n > count - 12 and outcome == "ok"), 0, int(n > 0) + int(n % 9 == 8), NOW_MS - (count - n) * 800, 8000000, 50000000, 1700000000,
-                         n % 3 > 0, 0, 1, 4, gflops, gflops / 270, 1e-7, 0, 0, 0])
-        return {"columns": [*TRIAL_COLUMNS, "algorithm", "layout_in", "layout_out", "threads", "gflops", "share_of_peak", "relative_error", "registers", "spill_bytes", "shared_bytes"], "rows": rows, "next": count, "more": False, "tasks": [key],
-                "targets": [PI], "searchers": SEARCHERS, "outcomes": names, "algorithms": ["direct", "winograd_4x4_3x3"], "layouts": ["row", "d0,d1/16,d2,d3,d1%16"]}
+            rows.append([n + 1, key, n, NOW_MS - (count - n) * 800, outcome, median, 0, int(n > count - 12 and outcome == "ok"), SEARCHERS[int(n > 0) + int(n % 9 == 8)], name_of(key, n), self.jobs[0]["job"],
+                         "winograd_4x4_3x3" if n % 3 else "direct", "row", "d0,d1/16,d2,d3,d1%16", gflops, gflops / 270, 0, 1e-7, 8000000, 50000000, 1700000000, 4, 0, 0, 0])
+        return {"columns": [*TRIAL_COLUMNS, "trial_id", "job", "algorithm", "layout_in", "layout_out", *TRIAL_FEATURES], "features": TRIAL_FEATURES, "rows": rows, "next": count, "more": False}
 
     def trial(self, trial_id):
         return {**self.record(int(trial_id[:4], 16), PI), "trial_id": trial_id}
@@ -252,16 +250,15 @@ class Lab:
         return {"trace": TRACE, "words": WORDS, "loops": LOOPS, "assembly": ASM}[form].replace("TILE", str(1 + int(trial_id[:2], 16) % 5))
 
     def cost_model(self, target, key=None):
-        rng, tasks = random.Random(target), []
-        for i, (op, _, flops) in enumerate(OPS[:6]):
-            points = [[score := rng.gauss(0, 1), (flops / 4e10 + 2e-6) * 1e9 * math.exp(-0.4 * score + rng.gauss(0, 0.12))] for _ in range(400)]
-            tasks.append({"task": task_key(i), "op": op, "samples": 1600, "held_out": len(points), "rank_correlation": 0.94 - 0.02 * i, "pairs_right": 0.9 - 0.01 * i, "points": points})
-        features = [{"name": name, "unit": unit, "doc": doc, "importance": 10 / (i + 1) ** 1.4} for i, (name, unit, doc) in enumerate(FEATURES)]
-        items = [{"event": "cost model", "target": target, "samples": 9600, "learnt_from": 7200, "held_out": 2400, "unreadable": 0, "tasks": tasks, "features": features}]
-        if key:
-            trials = [{"trial": name_of(key, n), "median_ns": 1e6, "score": 0.0, "held_out": False, "values": [rng.uniform(0, 12) for _ in FEATURES]} for n in range(4000)]
-            items.append({"event": "trials", "task": key, "features": features, "trials": trials})
-        return items
+        target = target or PI
+        rng = random.Random(target)
+        tasks = [{"task": task_key(i), "op": op, "samples": 1600, "held_out": 400, "rank_correlation": 0.94 - 0.02 * i, "pairs_right": 0.9 - 0.01 * i} for i, (op, _, _) in enumerate(OPS[:6])]
+        rows = [[m := -abs(rng.gauss(0, 1.4)), m * 0.8 + rng.gauss(0, 0.25)] for _ in range(1200)]
+        features = [{"feature": name, "unit": unit, "doc": doc, "gain": 10 / (i + 1) ** 1.4} for i, (name, unit, doc) in enumerate(FEATURES)]
+        model = {"event": "cost model", "target": target, "records": 9600, "learnt_from": 7200, "held_out": 2400, "unreadable": 0, "tasks": len(tasks), "rank_correlation": 0.89, "top_recall": 0.86,
+                 "points": {"columns": ["measured", "predicted"], "rows": rows}, "by_task": tasks, "importance": features}
+        trials = [{"trial": name_of(key, n), "median_ns": 1e6, "score": 0.0, "held_out": False, "values": [rng.uniform(0, 12) for _ in FEATURES]} for n in range(4000 if key else 0)]
+        return {"items": [model, *({"target": other, "records": 4000} for other, _, _ in TARGETS if other != target)], "trials": {"event": "trials", "task": key, "features": features, "trials": trials} if key else None}
 
     def module(self):
         lines = [{"event": "module", "file": "m.kiln", "bytes": 128552, "format": 1, "metadata": {"model": "resnet50.onnx", "target": PI, "codegen": "20-llvm19.1.7", "tasks": "10", "tuned": "9", "software": "kiln 0.1.0"}, "signature": "none", "signer": "",

@@ -40,7 +40,7 @@ export class Trials {
   last = -Infinity;
 
   add(part) {
-    const [outcomeOf, whenOf, boardOf, taskOf, medianOf] = ['outcome', 'stored_ms', 'board_ns', 'task', 'median_ns'].map(name => columnOf(part, name));
+    const [outcomeOf, whenOf, boardOf, taskOf, medianOf] = ['outcome', 'time_ms', 'board_ns', 'task', 'median_ns'].map(name => columnOf(part, name));
     for (const row of part.rows) {
       const outcome = outcomeOf(row);
       const when = whenOf(row);

@@ -14,7 +14,7 @@ export async function upload(file, onProgress, signal) {
   let last = begun;
   for (let failures = 0; offset < file.size;) {
     try {
-      last = await api.patch(`uploads/${encodeURIComponent(begun.upload)}`, file.slice(offset, offset + PIECE_BYTES), {'Upload-Offset': String(offset), 'Content-Type': 'application/octet-stream'}, signal);
+      last = await api.patch(`uploads/${encodeURIComponent(begun.id)}`, file.slice(offset, offset + PIECE_BYTES), {'Upload-Offset': String(offset), 'Content-Type': 'application/octet-stream'}, signal);
       offset = last.offset;
       failures = 0;
       onProgress(offset);
@@ -24,5 +24,5 @@ export async function upload(file, onProgress, signal) {
       await pause(RETRY_MS * 2 ** failures);
     }
   }
-  return last.digest || begun.upload;
+  return last.blob ?? begun.id;
 }

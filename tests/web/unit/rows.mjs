@@ -8,7 +8,7 @@ const {Rows} = await load('rows.js');
 const {Pending} = await load('live.js');
 const {link, parse} = await load('router.js');
 const {address} = await load('api.js');
-const {cellsOf, leastBytes} = await load('columns.js');
+const {cellsOf, columnOf} = await load('columns.js');
 const {compareValues, rowsInSight, sortRows} = await load('table.js');
 
 test('CSV quotes what needs it and defuses formulas of hostile names', () => {
@@ -84,16 +84,10 @@ test('addresses leave out filters that are empty', () => {
   assert.equal(address('records/compare', {target: ['a', 'b'], before: []}), 'api/v1/records/compare?target=a&target=b');
 });
 
-test('numbers of texts are places in the lists of their answer', () => {
-  const cell = cellsOf({columns: ['n', 'outcome', 'layout_out'], outcomes: ['ok', 'crash'], layouts: ['row']});
-  assert.deepEqual(['n', 'outcome', 'layout_out', 'absent'].map(name => cell([1, 1, 0], name)), [1, 'crash', 'row', undefined]);
-});
-
-test('the least memory traffic is each input, constant and output once', () => {
-  assert.equal(leastBytes('program "x"\ninput x0: f32[1,8,8]\nconstant w: i8[4]\noutput y: f16[2]\ntemp t: f32[9]\n'), 256 + 4 + 4);
-  assert.equal(leastBytes('input x: f32[]'), 4, 'a scalar');
-  assert.equal(leastBytes('input x: f32[n,2]'), undefined);
-  assert.equal(leastBytes(''), undefined);
+test('columns are found by name, whatever their order', () => {
+  const table = {columns: ['n', 'outcome'], rows: []};
+  assert.deepEqual(['outcome', 'n', 'absent'].map(name => cellsOf(table)([1, 'ok'], name)), ['ok', 1, undefined]);
+  assert.deepEqual(['outcome', 'absent'].map(name => columnOf(table, name)([1, 'ok'])), ['ok', undefined]);
 });
 
 test('sorting keeps what is missing at the end, in both directions', () => {

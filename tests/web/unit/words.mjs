@@ -6,7 +6,6 @@ const {sideBySide} = await load('diff.js');
 const {argumentsOf, inWords} = await load('trace_words.js');
 const {gain, inference, isConfirmed, shipped, Trials} = await load('gains.js');
 const {shares} = await load('views/queue.js');
-const {weightedMean} = await load('views/cost_model.js');
 const {compared} = await load('views/records.js');
 const {parseDims} = await load('views/submit.js');
 
@@ -57,9 +56,9 @@ test('an inference is the sum of its calls, and unknown while a task has no time
 
 test('trials are gathered in parts, whatever the order of their columns', () => {
   const trials = new Trials();
-  const columns = ['median_ns', 'task', 'outcome', 'stored_ms', 'board_ns'];
-  trials.add({columns, tasks: ['k0', 'k1'], outcomes: ['ok', 'crash'], rows: [[10, 0, 0, 1000, 5], [0, 1, 1, 1500, 6], [8, 0, 0, 3000, 7]]});
-  trials.add({columns, tasks: ['k0'], outcomes: ['timeout', 'ok'], rows: [[9, 0, 1, 4000, 1], [5, 0, 0, 5000, 1]]}); // other numbers
+  const columns = ['median_ns', 'task', 'outcome', 'time_ms', 'board_ns'];
+  trials.add({columns, rows: [[10, 'k0', 'ok', 1000, 5], [0, 'k1', 'crash', 1500, 6], [8, 'k0', 'ok', 3000, 7]]});
+  trials.add({columns: [...columns].reverse(), rows: [[1, 4000, 'ok', 'k0', 9], [1, 5000, 'timeout', 'k0', 5]]}); // in another order
   assert.deepEqual([trials.total, trials.boardNs], [5, 20]);
   assert.deepEqual([...trials.outcomes], [['ok', 3], ['crash', 1], ['timeout', 1]]);
   assert.deepEqual(trials.speed('k0', 20), [[0, 2], [2, 2.5], [4, 2.5]]);
@@ -75,11 +74,6 @@ test('shares and weights are parts of the whole', () => {
 test('a comparison has the worst first and no ratio where a side is missing', () => {
   const rows = compared([{task: 'a', a: {median_ns: 10}, b: {median_ns: 5}}, {task: 'b', a: {median_ns: 10}}, {task: 'c', a: {median_ns: 10}, b: {median_ns: 30}}]);
   assert.deepEqual(rows.map(row => [row.task, row.ratio]), [['c', 3], ['a', 0.5], ['b', undefined]]);
-});
-
-test('a mean over tasks counts each by its trials', () => {
-  assert.equal(weightedMean([{held_out: 1, x: 1}, {held_out: 3, x: 0}], 'x'), 0.25);
-  assert.equal(weightedMean([], 'x'), undefined);
 });
 
 test('sizes of dimensions are read, and what is wrong is named', () => {

@@ -5,7 +5,7 @@ import {padded, scale} from './scale.js';
 const TICK_PX = {x: 90, y: 42}; // one tick about every so many
 
 /** Width of a character of a tick, about: texts of charts grow with the page's. */
-export const characterPx = () => 0.44 * parseFloat(getComputedStyle(document.documentElement).fontSize);
+export const characterPx = () => 0.4 * parseFloat(getComputedStyle(document.documentElement).fontSize);
 
 /**
  * axes({width, height, x, y}) with x, y: {domain, kind, title, format}. Gives {svg, plot, x, y}: scales from values to px, the

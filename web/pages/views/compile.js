@@ -34,7 +34,7 @@ export async function show(view) {
     clearTimeout(timer);
     const answer = await api.get(path, {}, view.signal);
     lead.replaceChildren(chip(answer.state), ` ${shortId(id)}`);
-    table.set(answer.modules);
+    table.set(answer.targets);
     cancel.hidden = ENDED.includes(answer.state);
     view.setLive(cancel.hidden ? 'still' : 'live');
     if (!cancel.hidden) timer = setTimeout(() => load().catch(error => { if (!view.signal.aborted) view.fail(error); }), POLL_MS);

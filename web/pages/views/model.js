@@ -38,6 +38,12 @@ async function addTimes(view, module, steps) {
   }
 }
 
+/** The model's name; one that came without a name is called by its digest. */
+function titleOf(module, digest) {
+  const name = module.metadata?.model;
+  return name ? (shortId(name) === name ? name : `Model ${shortId(name)}`) : `Module ${shortId(digest)}`;
+}
+
 export async function show(view) {
   const [digest] = view.parameters;
   const download = name => h('a', {class: 'button primary', href: api.address(`modules/${encodeURIComponent(digest)}`), download: `${name}.kiln`}, 'Download');
@@ -56,7 +62,7 @@ export async function show(view) {
   for (const step of steps) step.share = total && step.median_ns ? step.median_ns / total : undefined;
   const hottest = Math.max(...steps.map(step => step.share ?? 0)) || 1;
 
-  const lead = view.heading(module.metadata?.model || `Module ${shortId(digest)}`, download(module.metadata?.model ?? 'module'));
+  const lead = view.heading(titleOf(module, digest), download(module.metadata?.model ?? 'module'));
   lead.append('For ', targetText(module.metadata?.target));
   const numbers = new Figures();
   numbers.set([

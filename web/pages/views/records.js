@@ -99,7 +99,7 @@ async function showComparison(view, targets) {
     : [field('Best before', date('from', from)), field('Best before (second)', date('to', to)), field('Target', choice([['', 'any target'], ...options], query.target ?? '', value => setQuery({target: value})))];
   view.body.append(tabs('What is compared', [['targets', 'Two targets'], ['dates', 'Two dates']], kind, name => link(['records'], {tab: 'compare', kind: name})), h('form', {class: 'filters', 'aria-label': 'What to compare', onsubmit: event => event.preventDefault()}, inputs));
   view.onQuery = () => view.again();
-  const asked = kind === 'targets' ? {target: [query.a || targets[0], query.b || targets[1] || targets[0]]} : {before: [from, to], target: query.target};
+  const asked = kind === 'targets' ? {a: query.a || targets[0], b: query.b || targets[1] || targets[0]} : {from, to, target: query.target};
   if (targets.length === 0) {
     view.body.append(missing('There are no records yet.'));
     return;

@@ -48,7 +48,7 @@ export async function show(view) {
   const send = async () => {
     const [model] = file.files;
     const question = {
-      targets: [...target.selectedOptions].map(option => option.value), precision: precision.value, project: project.value || undefined,
+      name: model.name, targets: [...target.selectedOptions].map(option => option.value), precision: precision.value, project: project.value || undefined,
       budget: budget.value === 'none' ? {} : {[budget.value]: Number(amount.value)}, dims: parseDims(dims.value), ...(accuracy.value && {accuracy: Number(accuracy.value)}),
     };
     if (question.targets.length === 0) throw new Error('Choose at least one target.');
@@ -59,7 +59,7 @@ export async function show(view) {
       shown.textContent = percent(done / model.size);
     }, view.signal);
     const answer = await api.post('compile', question, {signal: view.signal});
-    location.hash = link(['compile', answer.compile]);
+    location.hash = link(['compile', answer.id]);
   };
   view.body.append(card(null, h('form', {class: 'form', onsubmit: async event => {
     event.preventDefault();

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Takes the pictures of docs/web: every view of the dashboard over made-up data. Run as ./dev test browser does, or:
+"""Takes the pictures of docs/web: every view of the dashboard over made-up data.
 
 usage: KILN_BIN=build python3 tests/web/screenshots.py [FOLDER]
 """

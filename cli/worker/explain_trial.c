@@ -25,7 +25,6 @@ static kiln_codegen_options code_options(const kiln_target *target) {
     case KILN_PAYLOAD_PTX: return (kiln_codegen_options){.emit = KILN_EMIT_OBJECT, .optimise = 2};
     case KILN_PAYLOAD_OPENCL: return (kiln_codegen_options){.backend = "opencl"};
     case KILN_PAYLOAD_VTA: return (kiln_codegen_options){.backend = "tokens"};
-    case KILN_PAYLOAD_NULL_CODE: return (kiln_codegen_options){.backend = "c"};
     default: return (kiln_codegen_options){.emit = KILN_EMIT_ASM, .optimise = 2};
     }
 }

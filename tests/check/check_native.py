@@ -26,6 +26,9 @@ RIGHT = {
     "tests/unit/rpc-server/test_board.c": "a board describes the machine that it is",
     "tests/unit/rpc-server/test_gpu_managed.c": "a board with a device describes the machine around it",
     "tests/e2e/test_cli.py": "records of this machine with other numbers of cores",
+    "tests/e2e/test_web_compile.py": "modules for this machine and for a named target",
+    "tests/web/fake_server.py": "the name that the dashboard shows by default",
+    "tests/web/test_browser.py": "the name that the dashboard sends by default",
     "tests/e2e/test_fleet.py": "records of this machine with other numbers of threads",
 }
 

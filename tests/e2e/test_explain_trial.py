@@ -29,6 +29,14 @@ def test_a_trial_as_text(world):
     assert code == 0 and [e["text"] for e in one] == [by_stage["loops"]], said
 
 
+def test_code_of_another_kind_of_target_is_text_too(world):
+    model, db = world.zoo("gemm:16x16x16"), world.path("n.db")
+    world.json("tune", model, "--target", "null", "--trials", 1, "--db", db)
+    [[trial], *_] = world.sql("n.db", "SELECT trial_id FROM record WHERE outcome = 'ok'")
+    [found], code, said = worker.ask(world, "EXPLAIN", trial, db=db, stage="asm")
+    assert code == 0 and "registers" in found["text"], (said, found)
+
+
 def test_a_trial_that_is_not_there(world):
     db = tuned(world, 2)
     for trial in ("0" * 32, "x' OR '1'='1", "../../etc/passwd"):

@@ -45,10 +45,9 @@ void kiln_people_sign_in(kiln_people *people, kiln_str token, kiln_person_found 
     }
     sign_in *asked = kiln_alloc(sizeof *asked);
     *asked = (sign_in){found, context};
-    const kiln_message question = {
-        .type = KILN_MSG_SIGN_IN,
-        .sign_in = {.person = kiln_str_from(name),
-                    .secret = {(const char *)secret, sizeof secret}}};
+    const kiln_message question = {.type = KILN_MSG_SIGN_IN,
+                                   .sign_in = {.person = kiln_str_from(name),
+                                               .secret = {(const char *)secret, sizeof secret}}};
     kiln_person_ask(server, &question, on_signed_in, asked);
     kiln_wipe(secret, sizeof secret);
 }

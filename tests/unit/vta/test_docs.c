@@ -10,6 +10,8 @@ static const char head[] =
     "`vta/isa.def` and `vta/faults.def` by `tests/unit/vta/test_docs.c`; do not edit.\n\n"
     "`vta/core.h` defines the effect of instructions, `vta/csim.h` their time, `vta/program.h` "
     "programs as bytes and text, `vta/check.h` the checks of programs.\n\n"
+    "<!-- test: not run, p.txt and c2.kiln stand for your own; tests/unit/cli has each command "
+    "-->\n\n"
     "    kiln vta info pynq                        # what a machine has\n"
     "    kiln vta asm p.txt -o p.vta               # from text to a program\n"
     "    kiln vta check p.vta && kiln vta run p.vta\n"

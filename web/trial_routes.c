@@ -51,7 +51,10 @@ static kiln_status add_trial(void *context, const kiln_db_trial *t) {
     add_number(out, t->is_checked ? t->median_ns : 0);
     kiln_strbuf_printf(out, ",%d,%d", t->is_raced, t->is_final);
     add_text(out, t->searcher);
-    if (c->is_of_task) add_schedule(t, out);
+    if (c->is_of_task)
+        add_schedule(t, out);
+    else
+        add_number(out, t->board_ns);
     kiln_strbuf_char(out, ']');
     c->last_row = t->row;
     return KILN_OK;
@@ -69,6 +72,8 @@ static void print_head(const columns *c, kiln_strbuf *out) {
         kiln_strbuf_text(
             out, ",\"trial_id\",\"job\",\"algorithm\",\"layout_in\",\"layout_out\"," FEATURES
                  "],\"features\":[" FEATURES);
+    else
+        kiln_strbuf_text(out, ",\"board_ns\""); /* what the job has cost */
     kiln_strbuf_text(out, "],\"rows\":[");
 }
 

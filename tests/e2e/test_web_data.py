@@ -60,6 +60,7 @@ def test_trials_come_in_pieces(world):
         for row, record in zip(rows, history):
             assert abs(row["median_ns"] - record["median_ns"]) <= 1e-8 * record["median_ns"], (row, record)
             assert row["task"] == record["task_key"] and row["outcome"] == record["outcome"] and row["searcher"] == record["searcher"]
+            assert abs(row["board_ns"] - record["board_ns"]) <= 1e-8 * record["board_ns"] and row["board_ns"] > 0, (row, record)
             assert row["final"] == record["final"] and row["time_ms"] == record["stored_wall_ns"] // 1000000
         since, seen = 0, []
         while True:

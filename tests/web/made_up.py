@@ -180,7 +180,7 @@ class Lab:
         if row["job"] not in self.trials:
             self.trials[row["job"]] = self.make_trials(row)
         rows = self.trials[row["job"]][since:since + limit]
-        return {"columns": TRIAL_COLUMNS, "rows": rows, "next": since + len(rows), "more": since + limit < len(self.trials[row["job"]])}
+        return {"columns": [*TRIAL_COLUMNS, "board_ns"], "rows": rows, "next": since + len(rows), "more": since + limit < len(self.trials[row["job"]])}
 
     def make_trials(self, row):
         shown, rng, rows = self.job_shown(row), random.Random(row["job"]), []
@@ -193,7 +193,7 @@ class Lab:
             progress = 1 - math.exp(-counts[k] / (total / len(tasks) / 5))
             floor = task["best_ns"] + (task["default_ns"] - task["best_ns"]) * (1 - progress)
             median = task["default_ns"] if counts[k] == 1 else floor * (1 + rng.expovariate(1.2)) if outcome == "ok" else 0
-            rows.append([n + 1, task["key"], counts[k] - 1, NOW_MS - (total - n) * 900, outcome, round(median, 3), 0, 0, "sa" if counts[k] > 1 else "default"])
+            rows.append([n + 1, task["key"], counts[k] - 1, NOW_MS - (total - n) * 900, outcome, round(median, 3), 0, 0, "sa" if counts[k] > 1 else "default", 1700000000])
         return rows
 
     def queue(self):

@@ -48,6 +48,7 @@ def test_a_job_is_followed_from_its_start_to_its_records(world):
         browser.until("document.querySelectorAll('figure path.curve').length > 0", "convergence")
         told = browser.evaluate("document.querySelector('.kpis').textContent")
         assert f"of {TRIALS}" in told and "×" in told, told
+        assert browser.evaluate("[...document.querySelectorAll('.kpi')].find(one => one.textContent.startsWith('Device time')).textContent.includes('–')") is False, told
         tasks = [task["key"] for task in server.get(f"jobs/{job}")["tasks"]]
         for view in ("fleet", f"boards/{server.get('boards')['items'][0]['node']}", "queue", "jobs", f"jobs/{job}", "records", "records?tab=top", "records?tab=history", "records?tab=stats", "records?tab=compare", "records?tab=compare&kind=dates", "cost-model", "submit"):
             browser.go(view)

@@ -176,9 +176,11 @@ def test_an_upload_is_resumed(world):
     for offset in (0, cut - 1, cut + 1, len(data)):  # replayed, or with a gap
         status, headers, body = server.ask("PATCH", place, data[offset:offset + 9], {"Upload-Offset": str(offset)})
         assert status == 409 and json.loads(body)["error"]["code"] == "ABORTED" and headers["Upload-Offset"] == str(cut), body
-    status, _, body = server.ask("PATCH", place, data[cut:] + b"x", {"Upload-Offset": str(cut)})
+    near = len(data) - 5  # little is left: a client that still sends a large body may not see why it was refused
+    assert server.ask("PATCH", place, data[cut:near], {"Upload-Offset": str(cut)})[0] == 200
+    status, _, body = server.ask("PATCH", place, data[near:] + b"x", {"Upload-Offset": str(near)})
     assert status == 413, body
-    status, _, body = server.ask("PATCH", place, data[cut:], {"Upload-Offset": str(cut)})
+    status, _, body = server.ask("PATCH", place, data[near:], {"Upload-Offset": str(near)})
     assert status == 200 and json.loads(body)["blob"] == hashlib.sha256(data).hexdigest(), body
     status, _, body = server.ask("PATCH", place, b"x", {"Upload-Offset": str(len(data))})
     assert status == 409, body

@@ -58,6 +58,8 @@ KILN_MUST_USE kiln_status kiln_db_newest_row(kiln_db *db, kiln_db_table table, i
  * are, blobs in hexadecimal, real numbers with 17 digits, infinities by their names. Bytes that are
  * no UTF-8 become U+FFFD. */
 void kiln_db_row_print_json(kiln_db_table table, const void *row, kiln_strbuf *out);
+/* The same without columns of bytes and of samples, which are most of a record's size. */
+void kiln_db_row_print_brief_json(kiln_db_table table, const void *row, kiln_strbuf *out);
 /* Appends a text as a JSON string in ASCII, with its quotes. */
 void kiln_db_text_print_json(kiln_str text, kiln_strbuf *out);
 /* Appends a number as JSON; infinities and NaN as their names in quotes. */

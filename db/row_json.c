@@ -63,10 +63,13 @@ static void print_samples(const kiln_db_samples *samples, kiln_strbuf *out) {
     kiln_strbuf_char(out, ']');
 }
 
-void kiln_db_row_print_json(kiln_db_table table, const void *row, kiln_strbuf *out) {
+static bool is_long(kiln_db_type type) { return type == KILN_DB_BLOB || type == KILN_DB_SAMPLES; }
+
+static void print_row(kiln_db_table table, const void *row, bool is_brief, kiln_strbuf *out) {
     const kiln_db_table_info *info = kiln_db_table_info_of(table);
     kiln_strbuf_printf(out, "{\"table\":\"%s\"", info->name);
     for (uint32_t i = 0; i < info->column_count; i++) {
+        if (is_brief && is_long(info->column[i].type)) continue;
         const void *member = (const char *)row + info->column[i].offset;
         kiln_strbuf_printf(out, ",\"%s\":", info->column[i].name);
         switch (info->column[i].type) {
@@ -80,4 +83,12 @@ void kiln_db_row_print_json(kiln_db_table table, const void *row, kiln_strbuf *o
         }
     }
     kiln_strbuf_char(out, '}');
+}
+
+void kiln_db_row_print_json(kiln_db_table table, const void *row, kiln_strbuf *out) {
+    print_row(table, row, false, out);
+}
+
+void kiln_db_row_print_brief_json(kiln_db_table table, const void *row, kiln_strbuf *out) {
+    print_row(table, row, true, out);
 }

@@ -46,7 +46,8 @@ static kiln_status filter_of(kiln_db *db, kiln_question *q, kiln_db_order order,
 
 static kiln_status print_items(kiln_db *db, kiln_question *q, const kiln_db_record *record,
                                uint32_t count) {
-    kiln_record_describer describer = {.db = db, .arena = &q->arena};
+    kiln_record_describer describer = {
+        .db = db, .arena = &q->arena, .is_brief = !kiln_call_u64(q->call, "full", 0)};
     kiln_status st = KILN_OK;
     for (uint32_t i = 0; !st && i < count; i++) {
         if (i) kiln_strbuf_char(&q->out, ',');

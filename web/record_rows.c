@@ -129,7 +129,10 @@ static kiln_status describe(kiln_record_describer *d, const kiln_db_record *r) {
 kiln_status kiln_record_print(kiln_record_describer *d, const kiln_db_record *r, kiln_strbuf *out) {
     kiln_status st = describe(d, r);
     if (st) return st;
-    kiln_db_row_print_json(KILN_DB_TABLE_RECORD, r, out);
+    if (d->is_brief)
+        kiln_db_row_print_brief_json(KILN_DB_TABLE_RECORD, r, out);
+    else
+        kiln_db_row_print_json(KILN_DB_TABLE_RECORD, r, out);
     out->data[--out->size] = '\0'; /* the object goes on */
     kiln_json_add_text(out, "label", d->label);
     kiln_json_add_text(out, "model", d->model);

@@ -13,10 +13,11 @@ typedef struct kiln_record_describer {
     kiln_arena *arena;
     kiln_str task_key, job_id, label, model;
     bool has_task, has_job;
+    bool is_brief; /* without trace, samples and signature */
 } kiln_record_describer;
 
-/* Appends the object that `kiln db --json` prints: the columns, label, model, gflops. Errors of the
- * database. */
+/* Appends the object that `kiln db --json` prints: the columns, label, model, gflops; of a brief
+ * describer without the long columns. Errors of the database. */
 KILN_MUST_USE kiln_status kiln_record_print(kiln_record_describer *describer,
                                             const kiln_db_record *record, kiln_strbuf *out);
 /* A task for people: its operators, and the extents of its largest loop nest, "gemm 64x64 over 64".

@@ -31,21 +31,33 @@ def rows_of(answer):
 def test_answers_are_those_of_the_command(world):
     db = tuned(world, 12)
     server = Server(world)
-    best = server.get("records/best")
+    best = server.get("records/best", full="true")
     wanted = world.json("db", "best", "--db", db)
     assert best["total"] == len(wanted) and not best["more"]
     assert rounded(best["items"]) == rounded(wanted), (best, wanted)
     wanted = world.json("db", "top", "--db", db)
-    top = server.get("records/top")
+    top = server.get("records/top", full="true")
     assert rounded(top["items"]) == rounded(wanted), (top, wanted)
-    page = server.get("records/top", limit=2, offset=1)
+    page = server.get("records/top", limit=2, offset=1, full="true")
     assert rounded(page["items"]) == rounded(wanted[1:3]) and page["more"], page
-    assert rounded(server.get("records/history", limit=1000)["items"]) == rounded(world.json("db", "history", "--db", db))
-    newest = server.get("records/history", limit=1, newest="true")["items"]
+    assert rounded(server.get("records/history", limit=1000, full="true")["items"]) == rounded(world.json("db", "history", "--db", db))
+    newest = server.get("records/history", limit=1, newest="true", full="true")["items"]
     assert rounded(newest) == rounded(world.json("db", "history", "--db", db)[-1:]), newest
     [stat] = server.get("records/stats")["items"]
     [told] = world.json("db", "stats", "--db", db)
     assert all(stat[name] == told[name] for name in ("task", "op", "target", "records", "ok", "outcomes", "origins")), (stat, told)
+
+
+def test_rows_are_brief_unless_all_is_asked(world):
+    tuned(world, 6)
+    server = Server(world)
+    for kind in ("best", "top", "history"):
+        brief, full = (server.get(f"records/{kind}", full=full)["items"] for full in ("false", "true"))
+        assert server.get(f"records/{kind}")["items"] == brief and brief
+        for short, long in zip(brief, full):
+            assert set(long) - set(short) == {"trace", "samples_ns", "signature"} and long["trace"] and long["samples_ns"], (short, long)
+            assert all(long[name] == value for name, value in short.items())
+    assert server.get(f"trials/{brief[0]['trial_id']}")["trace"] == full[0]["trace"]
 
 
 def test_trials_come_in_pieces(world):

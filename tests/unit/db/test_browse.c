@@ -286,6 +286,11 @@ static void a_row_is_one_object(void **state) {
     assert_non_null(strstr(out.data, "\"samples_ns\":[1,2.5]"));
     assert_non_null(strstr(out.data, "\"searcher\":\"</script>\\u000a\""));
     assert_int_equal(out.data[out.size - 1], '}');
+    kiln_strbuf_reset(&out);
+    kiln_db_row_print_brief_json(KILN_DB_TABLE_RECORD, &record, &out);
+    assert_non_null(strstr(out.data, "\"searcher\":\"</script>\\u000a\""));
+    static const char *const absent[] = {"\"trace\"", "\"samples_ns\"", "\"signature\""};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(absent); i++) assert_null(strstr(out.data, absent[i]));
     kiln_strbuf_deinit(&out);
 }
 

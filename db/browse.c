@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/vec.h"
 #include "db/backend.h"
 
 /* ---- conditions ------------------------------------------------------------------------------ */
@@ -149,6 +150,52 @@ kiln_status kiln_db_newest_run(kiln_db *db, kiln_str job, kiln_arena *arena, kil
     if (!st && found) *out_id = kiln_str_copy(arena, db->backend->column_bytes(statement, 0));
     kiln_db_release(statement);
     return st;
+}
+
+/* ---- readings of a board --------------------------------------------------------------------- */
+
+static kiln_status prepare_readings(kiln_db *db, kiln_str device_id,
+                                    const kiln_db_projects *projects, uint32_t limit,
+                                    kiln_db_statement **out_statement) {
+    kiln_strbuf sql = {0};
+    values bound = {.text = {device_id}, .count = 1};
+    kiln_strbuf_text(&sql, "SELECT stored_wall_ns, drift, drift_memory, throttled FROM record"
+                           " WHERE standing >= 0 AND drift > 0 AND device_id = $1");
+    if (projects) {
+        kiln_strbuf_text(&sql, " AND ");
+        append_project_list(projects, &sql, &bound);
+    }
+    kiln_strbuf_printf(&sql, " ORDER BY stored_wall_ns DESC LIMIT %u", limit);
+    return prepare(db, &sql, &bound, out_statement);
+}
+
+kiln_status kiln_db_readings(kiln_db *db, kiln_str device_id, const kiln_db_projects *projects,
+                             uint32_t limit, kiln_arena *arena, kiln_db_reading **out_readings,
+                             uint32_t *out_count) {
+    const kiln_db_backend *backend = db->backend;
+    KILN_VEC(kiln_db_reading) found = {0};
+    kiln_db_statement *statement = NULL;
+    bool has_row = true;
+    kiln_status st = prepare_readings(db, device_id, projects, limit, &statement);
+    if (st) return st;
+    while (!st && has_row) {
+        st = backend->step(statement, "readings of a board", &has_row);
+        if (st || !has_row) break;
+        const kiln_db_reading one = {
+            backend->column_int(statement, 0), backend->column_real(statement, 1),
+            backend->column_real(statement, 2), backend->column_int(statement, 3) != 0};
+        kiln_vec_push_in(arena, &found, one);
+    }
+    kiln_db_release(statement);
+    if (st) return st;
+    for (uint32_t i = 0; i < found.count / 2; i++) {
+        const kiln_db_reading newer = found.data[i];
+        found.data[i] = found.data[found.count - 1 - i];
+        found.data[found.count - 1 - i] = newer;
+    }
+    *out_readings = found.data;
+    *out_count = found.count;
+    return KILN_OK;
 }
 
 /* ---- pages of tables ------------------------------------------------------------------------- */

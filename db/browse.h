@@ -38,6 +38,20 @@ KILN_MUST_USE kiln_status kiln_db_trials(kiln_db *db, const kiln_db_trial_filter
 KILN_MUST_USE kiln_status kiln_db_newest_run(kiln_db *db, kiln_str job, kiln_arena *arena,
                                              kiln_str *out_id);
 
+/* What a board's reference kernel said beside a record. */
+typedef struct kiln_db_reading {
+    int64_t stored_wall_ns;
+    double drift, drift_memory; /* of the record */
+    bool is_throttled;
+} kiln_db_reading;
+/* The newest readings of a device, at most `limit`, the oldest of them first, in `arena`.
+ * `projects`: of these alone; NULL: of all. From an index: some 1 us for each record of the
+ * device that is looked at. */
+KILN_MUST_USE kiln_status kiln_db_readings(kiln_db *db, kiln_str device_id,
+                                           const kiln_db_projects *projects, uint32_t limit,
+                                           kiln_arena *arena, kiln_db_reading **out_readings,
+                                           uint32_t *out_count);
+
 /* Rows of a table in the order of their insertion: kiln_db_each in pages. */
 typedef struct kiln_db_page {
     kiln_db_table table;              /* of a records database, not the signers */

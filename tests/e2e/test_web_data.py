@@ -260,6 +260,27 @@ def test_a_member_sees_its_projects_alone(world):
     assert not any(row["table"] == "job" for row in lines) and hidden not in json.dumps(lines)
 
 
+def test_readings_of_a_board_are_of_ones_projects(world):
+    db = tuned(world, 6)
+    for person in ("ann", "bob"):
+        world.run("key", "new", f"client/{person}", "-o", world.path(person))
+    server = Server(world, key="web/lab")
+    world.run("project", "new", "open", "--tracker", server.address)
+    world.run("project", "add", "open", "ann", "--role", "viewer", "--tracker", server.address)
+    world.board(server.address, "--key", "pi")
+    [board] = server.get("boards")["items"]
+    path = f"boards/{board['node']}/drift"
+    assert server.get(path) == {"columns": ["time_ms", "drift", "drift_memory", "throttled"], "rows": []}  # its records are of another board
+    change(db, f"UPDATE record SET device_id = '{board['node']}', drift = rowid, drift_memory = 0.5, throttled = rowid = 2, stored_wall_ns = 1000000 * rowid,"
+               " project = CASE WHEN rowid <= 3 THEN 'open' ELSE 'secret' END")
+    rows = server.get(path)["rows"]
+    assert rows[:3] == [[1, 1, 0.5, 0], [2, 2, 0.5, 1], [3, 3, 0.5, 0]] and len(rows) > 4, rows
+    assert server.get("boards/pi/drift", limit=2)["rows"] == rows[-2:]  # the newest
+    assert server.get(path, person="ann")["rows"] == rows[:3] and server.get(path, person="bob")["rows"] == []
+    server.refused(path, 400, "INVALID_ARGUMENT", limit=0)
+    server.refused("boards/none/drift", 404, "NOT_FOUND")
+
+
 def test_others_are_told_nothing(world):
     tuned(world, 2)
     server = Server(world)

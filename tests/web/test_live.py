@@ -53,6 +53,8 @@ def test_a_job_is_followed_from_its_start_to_its_records(world):
         for view in ("fleet", f"boards/{server.get('boards')['items'][0]['node']}", "queue", "jobs", f"jobs/{job}", "records", "records?tab=top", "records?tab=history", "records?tab=stats", "records?tab=compare", "records?tab=compare&kind=dates", "cost-model", "submit"):
             browser.go(view)
             no_view_complains(browser)
+        browser.go(f"boards/{server.get('boards')['items'][0]['node']}")
+        assert browser.evaluate("[...document.querySelectorAll('figure')].filter(one => one.textContent.includes('Drift over time') && one.querySelector('path.curve')).length") == 1
         browser.go(f"tasks/{tasks[1]}")
         trials = len(server.get(f"tasks/{tasks[1]}/trials")["rows"])
         assert browser.evaluate("document.querySelector('table[aria-rowcount]').getAttribute('aria-rowcount')") == str(trials + 1)

@@ -124,6 +124,48 @@ static void the_newest_run_of_a_job_is_found(void **state) {
     expect_run(f, "night", "night");
 }
 
+static void put_reading(fixture *f, unsigned n, const char *project, double drift) {
+    kiln_db_record record = record_of(n, 100 + n);
+    record.device_id = KILN_STR("d1");
+    record.project = kiln_str_from(project);
+    record.stored_wall_ns = 1000 - (int64_t)n; /* not in the order of storing */
+    record.drift = drift;
+    record.drift_memory = 2;
+    record.throttled = n == 1;
+    expect_ok(put_now(f->db, &record));
+}
+
+static void expect_readings(fixture *f, const char *device, const kiln_db_projects *projects,
+                            uint32_t limit, const char *expected) {
+    kiln_db_reading *reading = NULL;
+    uint32_t count = 0;
+    kiln_strbuf text = {0};
+    kiln_strbuf_text(&text, "");
+    expect_ok(kiln_db_readings(f->db, kiln_str_from(device), projects, limit, &f->arena, &reading,
+                               &count));
+    for (uint32_t i = 0; i < count; i++)
+        kiln_strbuf_printf(&text, "%lld:%.3g/%.3g%s ", (long long)reading[i].stored_wall_ns,
+                           reading[i].drift, reading[i].drift_memory,
+                           reading[i].is_throttled ? "!" : "");
+    assert_string_equal(text.data, expected);
+    kiln_strbuf_deinit(&text);
+}
+
+static void readings_are_of_one_device_in_the_order_of_time(void **state) {
+    fixture *f = *state;
+    put_reading(f, 1, "a", 1.25);
+    put_reading(f, 2, "b", 1.5);
+    put_reading(f, 3, "a", 0); /* not known */
+    put_reading(f, 4, "a", 1);
+    expect_readings(f, "d1", NULL, 9, "996:1/2 998:1.5/2 999:1.25/2! ");
+    expect_readings(f, "d1", NULL, 2, "998:1.5/2 999:1.25/2! ");
+    expect_readings(f, "d1", &only_a, 9, "996:1/2 999:1.25/2! ");
+    expect_readings(f, "d1", &hostile, 9, "");
+    expect_readings(f, "d1", &nothing, 9, "");
+    expect_readings(f, "d2", NULL, 9, "");
+    expect_readings(f, "", NULL, 9, "");
+}
+
 static kiln_status refuse(void *context, const kiln_db_trial *trial) {
     (void)context, (void)trial;
     return KILN_ERROR(CANCELLED, "enough");
@@ -302,6 +344,7 @@ int main(int argc, char **argv) {
         TEST(trials_continue_after_a_row),
         TEST(trials_are_of_what_was_asked),
         TEST(the_newest_run_of_a_job_is_found),
+        TEST(readings_are_of_one_device_in_the_order_of_time),
         TEST(a_visitor_ends_the_reading),
         TEST(records_and_counts_are_of_the_projects),
         TEST(a_hidden_final_supersedes_nothing),

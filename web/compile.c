@@ -9,8 +9,6 @@
 #include "db/db.h"
 #include "web/compile.h"
 
-#define SETTINGS_MAX (16u + KILN_COMPILE_DIMS_MAX)
-
 struct kiln_compile {
     kiln_compile_options options;
     char *folder;
@@ -93,19 +91,6 @@ static void make_room(kiln_compile *c) {
 
 /* ---- a part's work --------------------------------------------------------------------------- */
 
-/* Error texts name files of this machine, which are no business of others. */
-static char *without_path(const char *text, const char *path, const char *instead) {
-    kiln_strbuf out = {0};
-    kiln_strbuf_text(&out, "");
-    for (const char *found = NULL; (found = strstr(text, path)) != NULL;
-         text = found + strlen(path)) {
-        kiln_strbuf_append(&out, text, (size_t)(found - text));
-        kiln_strbuf_text(&out, instead);
-    }
-    kiln_strbuf_text(&out, text);
-    return out.data; /* the buffer's memory is kiln_alloc's */
-}
-
 static void end_part(kiln_part *part, kiln_status st) {
     kiln_compile *c = part->compile;
     part->worker = NULL;
@@ -114,9 +99,9 @@ static void end_part(kiln_part *part, kiln_status st) {
                   : part->code == KILN_CANCELLED ? KILN_PART_CANCELLED
                                                  : KILN_PART_FAILED;
     if (st) {
-        char *text = without_path(kiln_status_text(st), kiln_model_file_path(part->model), "model");
-        part->error = without_path(text, c->folder, "modules");
-        kiln_free(text);
+        st = kiln_status_hide_path(st, kiln_model_file_path(part->model), "model");
+        st = kiln_status_hide_path(st, c->folder, "modules");
+        part->error = copy_text(kiln_str_from(kiln_status_text(st)));
     }
     kiln_status_free(st);
     kiln_model_file_release(part->model);
@@ -172,47 +157,40 @@ static void on_ended(void *context, kiln_status st) {
     kiln_loop_work(part->compile->options.loop, run_store, on_stored, s);
 }
 
-typedef struct settings {
-    kiln_request_setting item[SETTINGS_MAX];
-    uint32_t count;
-} settings;
-
-static void set(settings *all, const char *name, const char *value) {
-    all->item[all->count++] = (kiln_request_setting){name, value};
-}
-
-/* Settings of `kiln tune` on the fleet, as the person. */
-static void set_job(settings *all, const kiln_compile *c, const kiln_compile_ask *ask,
-                    kiln_arena *arena) {
+void kiln_compile_set_job(const kiln_compile *c, const kiln_compile_ask *ask,
+                          kiln_worker_settings *all, kiln_arena *arena) {
+    const kiln_compile_options *o = &c->options;
     if (ask->trials)
-        set(all, "trials", kiln_arena_printf(arena, "%llu", (unsigned long long)ask->trials));
+        kiln_worker_set(all, "trials",
+                        kiln_arena_printf(arena, "%llu", (unsigned long long)ask->trials));
     if (ask->seconds)
-        set(all, "seconds", kiln_arena_printf(arena, "%llu", (unsigned long long)ask->seconds));
-    if (c->options.tracker) set(all, "tracker", c->options.tracker);
-    if (c->options.key_file) set(all, "key-file", c->options.key_file);
-    if (c->options.insecure) set(all, "insecure", NULL);
-    if (*ask->project) set(all, "project", ask->project);
-    set(all, "person", ask->person);
-    set(all, "db", kiln_store_path(c, "tuned", ".db", arena));
+        kiln_worker_set(all, "seconds",
+                        kiln_arena_printf(arena, "%llu", (unsigned long long)ask->seconds));
+    if (o->tracker) kiln_worker_set(all, "tracker", o->tracker);
+    if (o->key_file) kiln_worker_set(all, "key-file", o->key_file);
+    if (o->insecure) kiln_worker_set(all, "insecure", NULL);
+    if (*ask->project) kiln_worker_set(all, "project", ask->project);
+    kiln_worker_set(all, "person", ask->person);
+    kiln_worker_set(all, "db", kiln_store_path(c, "tuned", ".db", arena));
 }
 
 static kiln_status start_part(kiln_part *part, const kiln_compile_ask *ask) {
     kiln_compile *c = part->compile;
     const bool is_tuned = ask->trials || ask->seconds;
-    settings all = {.count = 0};
+    kiln_worker_settings all = {.count = 0};
     kiln_arena arena;
     kiln_arena_init(&arena, 0);
     const char *output = kiln_store_path(c, part->key, ".new", &arena);
-    set(&all, "target", part->target);
-    set(&all, is_tuned ? "out" : "output", output);
-    for (uint32_t i = 0; i < ask->dim_count; i++) set(&all, "dim", ask->dim[i]);
-    if (*ask->precision) set(&all, "precision", ask->precision);
-    if (*ask->accuracy) set(&all, "accuracy", ask->accuracy);
-    if (ask->exact) set(&all, "exact", NULL);
+    kiln_worker_set(&all, "target", part->target);
+    kiln_worker_set(&all, is_tuned ? "out" : "output", output);
+    for (uint32_t i = 0; i < ask->dim_count; i++) kiln_worker_set(&all, "dim", ask->dim[i]);
+    if (*ask->precision) kiln_worker_set(&all, "precision", ask->precision);
+    if (*ask->accuracy) kiln_worker_set(&all, "accuracy", ask->accuracy);
+    if (ask->exact) kiln_worker_set(&all, "exact", NULL);
     if (is_tuned)
-        set_job(&all, c, ask, &arena);
+        kiln_compile_set_job(c, ask, &all, &arena);
     else
-        set(&all, "db", kiln_db_is_there(c->options.db) ? c->options.db : "none");
+        kiln_worker_set(&all, "db", kiln_db_is_there(c->options.db) ? c->options.db : "none");
     const kiln_worker_order order = {.kind = is_tuned ? KILN_WORKER_TUNE : KILN_WORKER_SHORT,
                                      .what = is_tuned ? KILN_REQUEST_TUNE : KILN_REQUEST_COMPILE,
                                      .subject = kiln_model_file_path(ask->model),

@@ -106,6 +106,11 @@ void kiln_compile_cancel(kiln_compile_question *question);
 /* `changed` is called whenever a part has ended. */
 void kiln_compile_on_change(kiln_compile *compile, void (*changed)(void *context), void *context);
 
+/* Adds the settings of `kiln tune` on the fleet, as the person: budget, project, and the tracker.
+ * Their values are in `arena` or belong to `ask`. */
+void kiln_compile_set_job(const kiln_compile *compile, const kiln_compile_ask *ask,
+                          kiln_worker_settings *settings, kiln_arena *arena);
+
 /* Path of a module's file in `arena`; NULL: there is none that `person` (NULL: anybody) asked for.
  */
 const char *kiln_compile_module(kiln_compile *compile, const char *person,

@@ -139,13 +139,9 @@ static kiln_status find_model(const asking *a, kiln_compile_ask *ask) {
         return KILN_ERROR(INVALID_ARGUMENT,
                           "model is missing: a file in the form, or `upload`: the "
                           "SHA-256 or the upload of one that you sent before");
-    if (!kiln_digest_parse(kiln_str_from(name), &ask->digest)) {
-        kiln_status st =
-            kiln_uploads_digest(uploads, ask->person, kiln_str_from(name), &ask->digest);
-        if (st) return st;
-    }
-    ask->model = kiln_uploads_find(uploads, ask->person, &ask->digest);
-    return ask->model ? KILN_OK : KILN_ERROR(NOT_FOUND, "you have no such upload or model");
+    kiln_status st = kiln_uploads_resolve(uploads, ask->person, kiln_str_from(name), &ask->model);
+    if (!st) ask->digest = *kiln_model_file_digest(ask->model);
+    return st;
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */

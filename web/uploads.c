@@ -181,17 +181,25 @@ void kiln_upload_remove(kiln_upload *upload) {
     kiln_free(upload);
 }
 
-kiln_status kiln_uploads_digest(const kiln_uploads *u, const char *person, kiln_str id,
-                                kiln_digest *out_digest) {
-    const kiln_upload *one = kiln_upload_find(u, person, id);
-    if (!one) return KILN_ERROR(NOT_FOUND, "you have no such upload or model");
-    if (!one->is_whole)
-        return KILN_ERROR(FAILED_PRECONDITION, "the upload has %llu of %llu bytes",
-                          (unsigned long long)kiln_spool_size(one->spool),
-                          (unsigned long long)one->size);
-    *out_digest = one->digest;
+kiln_status kiln_uploads_resolve(kiln_uploads *u, const char *person, kiln_str name,
+                                 kiln_model_file **out_model) {
+    kiln_digest digest;
+    if (!kiln_digest_parse(name, &digest)) {
+        const kiln_upload *one = kiln_upload_find(u, person, name);
+        if (!one) return KILN_ERROR(NOT_FOUND, "you have no such upload or model");
+        if (!one->is_whole)
+            return KILN_ERROR(FAILED_PRECONDITION, "the upload has %llu of %llu bytes",
+                              (unsigned long long)kiln_spool_size(one->spool),
+                              (unsigned long long)one->size);
+        digest = one->digest;
+    }
+    kiln_model_file *model = kiln_uploads_find(u, person, &digest);
+    if (!model) return KILN_ERROR(NOT_FOUND, "you have no such upload or model");
+    *out_model = model;
     return KILN_OK;
 }
+
+const kiln_digest *kiln_model_file_digest(const kiln_model_file *model) { return &model->digest; }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 

@@ -36,10 +36,11 @@ KILN_MUST_USE kiln_status kiln_uploads_keep(kiln_uploads *uploads, const char *p
 /* The person's model with that digest. NULL: it has none. */
 kiln_model_file *kiln_uploads_find(kiln_uploads *uploads, const char *person,
                                    const kiln_digest *digest);
-/* The digest of an upload that is whole. NOT_FOUND: the person has none of this identity;
- * FAILED_PRECONDITION: bytes are missing. */
-KILN_MUST_USE kiln_status kiln_uploads_digest(const kiln_uploads *uploads, const char *person,
-                                              kiln_str id, kiln_digest *out_digest);
+/* A model that the person has brought before, by the SHA-256 of its file or by its upload.
+ * NOT_FOUND: the person has neither; FAILED_PRECONDITION: bytes of the upload are missing. */
+KILN_MUST_USE kiln_status kiln_uploads_resolve(kiln_uploads *uploads, const char *person,
+                                               kiln_str name, kiln_model_file **out_model);
+const kiln_digest *kiln_model_file_digest(const kiln_model_file *model);
 const char *kiln_model_file_path(const kiln_model_file *model);
 /* While it is held it is not removed. */
 void kiln_model_file_hold(kiln_model_file *model);

@@ -187,6 +187,11 @@ static void go_on(void *context) {
             start_worker(w);
 }
 
+void kiln_worker_set(kiln_worker_settings *settings, const char *name, const char *value) {
+    KILN_CHECK(settings->count < KILN_WORKER_SETTINGS_MAX);
+    settings->item[settings->count++] = (kiln_request_setting){name, value};
+}
+
 /* ---- from outside ---------------------------------------------------------------------------- */
 
 kiln_status kiln_workers_start(kiln_workers *workers, const kiln_worker_order *order,
@@ -212,6 +217,23 @@ kiln_status kiln_workers_start(kiln_workers *workers, const kiln_worker_order *o
     kiln_timer_start(workers->soon, 0);
     *out_worker = w;
     return KILN_OK;
+}
+
+kiln_status kiln_status_hide_path(kiln_status st, const char *path, const char *instead) {
+    kiln_strbuf out = {0};
+    const char *text = kiln_status_text(st);
+    kiln_strbuf_text(&out, "");
+    for (const char *found = NULL; (found = strstr(text, path)) != NULL;
+         text = found + strlen(path)) {
+        kiln_strbuf_append(&out, text, (size_t)(found - text));
+        kiln_strbuf_text(&out, instead);
+    }
+    kiln_strbuf_text(&out, text);
+    const kiln_status hidden =
+        kiln_status_make(kiln_status_code(st), __FILE__, __LINE__, "%s", out.data);
+    kiln_strbuf_deinit(&out);
+    kiln_status_free(st);
+    return hidden;
 }
 
 void kiln_worker_cancel(kiln_worker *w) {

@@ -32,6 +32,15 @@ kiln_workers *kiln_workers_create(kiln_loop *loop, const kiln_workers_options *o
 /* Ends all of them at once; nobody is told any more. Before the loop is destroyed. NULL is fine. */
 void kiln_workers_destroy(kiln_workers *workers);
 
+/* Settings of an order while they are collected. */
+#define KILN_WORKER_SETTINGS_MAX 48u
+typedef struct kiln_worker_settings {
+    kiln_request_setting item[KILN_WORKER_SETTINGS_MAX];
+    uint32_t count;
+} kiln_worker_settings;
+/* Keeps the pointers. `value` NULL: it has none. */
+void kiln_worker_set(kiln_worker_settings *settings, const char *name, const char *value);
+
 typedef struct kiln_worker_order {
     kiln_worker_kind kind;
     uint32_t what; /* KILN_REQUEST_TUNE, ... */
@@ -52,6 +61,10 @@ typedef struct kiln_worker_order {
 /* RESOURCE_EXHAUSTED: too many wait already. */
 KILN_MUST_USE kiln_status kiln_workers_start(kiln_workers *workers, const kiln_worker_order *order,
                                              kiln_worker **out_worker);
+/* Texts of errors name files of this machine, which are no business of others: the same error with
+ * `instead` in every place of `path`. */
+KILN_MUST_USE kiln_status kiln_status_hide_path(kiln_status st, const char *path,
+                                                const char *instead);
 /* It ends soon, and `ended` is called. One that waits never starts. A second call ends it at once.
  */
 void kiln_worker_cancel(kiln_worker *worker);

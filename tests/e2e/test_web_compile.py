@@ -131,6 +131,61 @@ def test_tuning_is_a_job_of_the_person(world):
     harness.until(lambda: [r for r in server.get("jobs")["items"] if r["job"] == job and r["state"] == "cancelled"], "the job's end")
 
 
+def open_job(server, status=200, person=None, **fields):
+    got, _, body = server.ask("POST", "/api/v1/jobs", json.dumps(fields).encode(), {"Content-Type": "application/json"}, person=person)
+    assert got == status, (got, body)
+    return json.loads(body)
+
+
+def upload(server, model, person=None):
+    """The upload's identity, and the model's SHA-256."""
+    _, headers, body = server.ask("POST", "/api/v1/uploads", headers={"Upload-Length": str(len(model))}, person=person)
+    _, _, whole = server.ask("PATCH", headers["Location"], model, {"Upload-Offset": "0"}, person=person)
+    return json.loads(body)["id"], json.loads(whole)["blob"]
+
+
+def test_a_job_is_opened(world):
+    server, model = Server(world), zoo(world, "gemm:64x64x64")
+    world.tuner(server.address, "--db", world.path("tuner.db"))
+    world.board(server.address)
+    name, digest = upload(server, model)
+    row = open_job(server, model=name, target="native", trials=6, priority=7)
+    assert row["project"] == "default" and row["priority"] == 7 and row["trials"] == 6 and row["user"], row
+    harness.until(lambda: server.get(f"jobs/{row['job']}")["state"] == "done", "the end of the job")
+    assert server.get(f"jobs/{row['job']}")["done"] == 6
+    named = {"model": digest, "target": "native", "seconds": 3600, "job": "mine"}
+    first = open_job(server, **named)
+    again = open_job(server, **named)  # it is open already
+    assert first["job"] == again["job"] == "mine" and server.get("jobs")["total"] == 2, (first, again)
+    status, _, body = server.ask("POST", "/api/v1/jobs/mine/cancel", b"{}", {"Content-Type": "application/json"})
+    assert status == 200, body
+    for wrong in ({"target": "abacus"}, {"target": None}, {"trials": 0}, {"trials": 1, "seconds": 1}, {"priority": 101}, {"job": "a\nb"},
+                  {"model": None}, {"out": "/tmp/x"}, {"precision": "--out=/tmp/x"}, {"dims": ["batch"]}, {"dims": ["batch=1\n"]}):
+        fields = {"model": digest, "target": "native", **wrong}
+        answer = open_job(server, 400, **{key: value for key, value in fields.items() if value is not None})
+        assert answer["error"]["code"] == "INVALID_ARGUMENT", (wrong, answer)
+    open_job(server, 404, model="0" * 64, target="native")
+    _, broken = upload(server, b"\x08\x07\xff" * 100)
+    answer = open_job(server, 400, model=broken, target="native")
+    assert str(world.home) not in answer["error"]["message"], answer  # nor where the server keeps it
+
+
+def test_jobs_are_opened_with_a_persons_rights(world):
+    for person in ("ann", "bob"):
+        world.run("key", "new", f"client/{person}", "-o", world.path(person))
+    server, model = Server(world, key="web/lab"), zoo(world)
+    world.run("project", "new", "open", "--tracker", server.address)
+    for person, role in (("ann", "member"), ("bob", "viewer")):
+        world.run("project", "add", "open", person, "--role", role, "--tracker", server.address)
+    name, digest = upload(server, model, "ann")
+    row = open_job(server, person="ann", model=name, target="native", trials=4, project="open")
+    assert row["user"] == "ann" and row["project"] == "open", row
+    answer = open_job(server, 404, "bob", model=digest, target="native", project="open")  # it is ann's
+    _, digest = upload(server, model, "bob")
+    answer = open_job(server, 403, "bob", model=digest, target="native", project="open")
+    assert answer["error"]["code"] == "PERMISSION_DENIED" and server.get("jobs")["total"] == 1, answer
+
+
 def test_bad_questions(world):
     server, model = Server(world), zoo(world)
     refused(server, 400, "INVALID_ARGUMENT", target="native")

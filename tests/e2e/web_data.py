@@ -43,6 +43,8 @@ class Server:
     def ask(self, method, path, body=None, headers={}, person=None, query=()):
         """(status, headers, bytes). `person`: whom a proxy has signed in; else the owner's token, or an administrator's."""
         who = {"X-Person": person} if person else {"Authorization": f"Bearer {self.token}"}
+        if person and method not in ("GET", "HEAD"):
+            who["X-Kiln-CSRF"] = self.get("me", person=person)["csrf"]
         query = urllib.parse.urlencode(list(query.items() if isinstance(query, dict) else query))
         request = urllib.request.Request(f"{self.base}{path}{'?' + query if query else ''}", method=method, data=body, headers={**who, **headers})
         try:

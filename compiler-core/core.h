@@ -31,6 +31,7 @@
 #include "compiler-core/ops/rounding.h"
 #include "compiler-core/passes/pass.h"
 #include "compiler-core/passes/widen.h"
+#include "compiler-core/rules/foreign.h"
 #include "compiler-core/rules/mutate.h"
 #include "compiler-core/rules/space.h"
 #include "compiler-core/sched/trace.h"

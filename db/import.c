@@ -79,6 +79,11 @@ static bool is_of_project(const kiln_db_import *import, kiln_str signer, kiln_db
     return false;
 }
 
+/* Its time is that of another system's program: it stays a hint, whoever hands it on. */
+static bool is_of_other_system(const kiln_db_record *record) {
+    return kiln_str_is(record->origin, kiln_db_origin_name(KILN_DB_ORIGIN_AUTOTVM));
+}
+
 /* Decides the standing of the record here. */
 static kiln_status judge(kiln_db_import *import, kiln_db_record *record,
                          kiln_db_verdict *out_verdict) {
@@ -91,10 +96,12 @@ static kiln_status judge(kiln_db_import *import, kiln_db_record *record,
     kiln_status st = find_trust(import, record->signer, &trust);
     if (!st) st = kiln_db_verdict_of(import->db, record, out_verdict);
     if (st) return st;
-    bool counts = kiln_db_trust_counts(trust) && (kiln_sign_supported() || !is_signed);
-    bool of_project = is_of_project(import, record->signer, trust);
-    record->origin = kiln_str_from(
-        kiln_db_origin_name(is_signed ? KILN_DB_ORIGIN_IMPORTED : KILN_DB_ORIGIN_FOREIGN_LOG));
+    const bool other = is_of_other_system(record);
+    bool counts = !other && kiln_db_trust_counts(trust) && (kiln_sign_supported() || !is_signed);
+    bool of_project = !other && is_of_project(import, record->signer, trust);
+    record->origin = kiln_str_from(kiln_db_origin_name(other       ? KILN_DB_ORIGIN_AUTOTVM
+                                                       : is_signed ? KILN_DB_ORIGIN_IMPORTED
+                                                                   : KILN_DB_ORIGIN_FOREIGN_LOG));
     if (of_project) record->origin = kiln_strbuf_view(&import->origin);
     record->standing = *out_verdict == KILN_DB_QUARANTINE ? KILN_DB_QUARANTINED
                        : counts || of_project             ? KILN_DB_TRUSTED
@@ -104,7 +111,9 @@ static kiln_status judge(kiln_db_import *import, kiln_db_record *record,
 
 /* The signature lies in the arena until the next one. */
 static kiln_status sign(kiln_db_import *import, kiln_db_record *record) {
-    if (!import->options.signer || record->signer.size || record->signature.size) return KILN_OK;
+    if (!import->options.signer || record->signer.size || record->signature.size ||
+        is_of_other_system(record))
+        return KILN_OK;
     kiln_arena_reset(&import->signed_arena);
     return kiln_record_sign(import->options.signer, &import->signed_arena, record);
 }

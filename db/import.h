@@ -3,8 +3,9 @@
  *
  * A record with a wrong signature ends the import: its bytes were changed. A signed record counts
  * when its signer is trusted here (db/trust.h) or by a project (`project`), else it is a hint; so
- * is a record without a signature. Records that cannot be true (db/plausible.h) or that a tombstone
- * here forgets are left out and counted. Rows that records refer to never replace stored ones.
+ * is a record without a signature, and always one whose origin is another system's log. Records
+ * that cannot be true (db/plausible.h) or that a tombstone here forgets are left out and counted.
+ * Rows that records refer to never replace stored ones.
  * Another database's trust in signers is skipped, and its tombstones apply only when their signer
  * is trusted here. All or nothing: rows become durable in kiln_db_import_end. */
 #ifndef KILN_DB_IMPORT_H

@@ -93,6 +93,12 @@ static void append_whose(const kiln_db_filter *filter, kiln_strbuf *sql) {
 /* With the standing, these are the terms of the index record_best. */
 #define IS_RIGHT " AND one.outcome = 'ok' AND one.checked = 1 AND one.raced = 0"
 
+/* Of hints: nobody compared the output of a schedule from another system's log. It is measured and
+ * compared here before it counts. */
+#define IS_WORTH_TRYING                                                       \
+    " AND one.outcome = 'ok' AND (one.checked = 1 OR one.origin = 'autotvm')" \
+    " AND one.raced = 0"
+
 /* A hint supersedes nothing: a foreign final must not exclude our record. Neither does a final that
  * the asker may not see. */
 static void append_not_superseded(const kiln_db_filter *filter, kiln_strbuf *sql,
@@ -137,7 +143,8 @@ static void append_where(const kiln_db_filter *filter, question asked, kiln_strb
                          condition_list *conditions) {
     conditions->count = conditions->project_at = 0;
     kiln_strbuf_text(sql, " WHERE 1 = 1");
-    if (asked == OF_BEST) kiln_strbuf_text(sql, IS_RIGHT);
+    if (asked == OF_BEST)
+        kiln_strbuf_text(sql, filter->whose == KILN_DB_HINTS ? IS_WORTH_TRYING : IS_RIGHT);
     if (asked != OF_PAIRS) append_whose(filter, sql);
     append_before("one", filter->before_wall_ns, sql);
     const struct {

@@ -273,8 +273,8 @@ static kiln_status carry_out(kiln_db *db, const identity *of, kiln_db_verdict ve
         return change(db,
                       "UPDATE record SET standing = CASE"
                       " WHEN EXISTS (SELECT 1 FROM signer AS s WHERE s.trust = 'refused'"
-                      " AND s.id = coalesce(record.signer, 'unsigned')) THEN 0 WHEN origin IN "
-                      "('measured', 'before signatures') THEN 2"
+                      " AND s.id = coalesce(record.signer, 'unsigned')) OR origin = 'autotvm'"
+                      " THEN 0 WHEN origin IN ('measured', 'before signatures') THEN 2"
                       " WHEN EXISTS (SELECT 1 FROM signer AS s"
                       " WHERE s.id = coalesce(record.signer, 'unsigned')) THEN 1"
                       " ELSE 0 END" OF_RECORD " AND standing < 0",

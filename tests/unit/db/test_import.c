@@ -228,6 +228,42 @@ static void records_without_a_signature_are_hints_too(void **state) {
     assert_true(best_ns(f) == 500);
 }
 
+/* Its schedule is worth trying, its time is not ours, whoever says so. */
+static void what_another_system_measured_stays_a_hint(void **state) {
+    fixture *f = *state;
+    const kiln_db_import_options own = {.signer = f->signer};
+    kiln_db_import *import = NULL;
+    kiln_db_import_counts counts;
+    uint32_t count = 0;
+    put_parents(f->to);
+    trust(f, KILN_DB_TRUST_PERSON);
+    kiln_db_record record = record_of(1, 500);
+    record.origin = kiln_str_from(kiln_db_origin_name(KILN_DB_ORIGIN_AUTOTVM));
+    record.checked = 0;
+    kiln_db_import_begin(f->to, &own, &import);
+    kiln_status st = kiln_db_import_row(import, KILN_DB_TABLE_RECORD, &record);
+    expect_ok(kiln_db_import_end(import, st, &counts));
+    assert_int_equal(counts.hints, 1);
+    expect_ok(kiln_db_set_trust(f->to, KILN_STR(KILN_DB_UNSIGNED), (kiln_str){0},
+                                KILN_DB_TRUST_PERSON, 1));
+    for (kiln_db_verdict verdict = KILN_DB_QUARANTINE;; verdict = KILN_DB_RESTORED) {
+        const kiln_db_verdict_request request = {.verdict = verdict, .id = record.trial_id};
+        expect_ok(kiln_db_apply_verdict(f->to, &request, &count));
+        if (verdict == KILN_DB_RESTORED) break;
+    }
+    expect_ok(kiln_db_commit(f->to));
+    const kiln_db_record *found = find(f, KILN_DB_HINTS, &count);
+    assert_int_equal(count, 1);
+    expect_str(found->origin, "autotvm");
+    assert_int_equal(found->signature.size, 0);
+    assert_int_equal(count_of(f, KILN_DB_COUNTING), 0);
+    assert_true(best_ns(f) == 0);
+    const kiln_db_filter tried = {.whose = KILN_DB_HINTS, .order = KILN_DB_FASTEST};
+    kiln_db_record *first = NULL;
+    expect_ok(kiln_db_records(f->to, &tried, &f->arena, &first, &count));
+    assert_int_equal(count, 1); /* although nobody compared its output */
+}
+
 static void a_changed_record_stops_the_whole_import(void **state) {
     fixture *f = *state;
     kiln_db_import_counts counts;
@@ -687,6 +723,7 @@ int main(int argc, char **argv) {
         TEST(on_a_projects_word_records_count_until_it_is_taken_back),
         TEST(a_job_counts_what_its_own_project_trusts),
         TEST(records_without_a_signature_are_hints_too),
+        TEST(what_another_system_measured_stays_a_hint),
         TEST(a_changed_record_stops_the_whole_import),
         TEST(what_was_stored_is_what_was_signed),
         TEST(identities_cannot_be_taken_beforehand),

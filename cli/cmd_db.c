@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/stats.h"
 #include "cli/action.h"
+#include "cli/autotvm_import.h"
 #include "cli/common/json.h"
 #include "cli/common/options.h"
 #include "cli/common/records.h"
@@ -232,6 +233,19 @@ static kiln_status db_import(const kiln_db_call *c) {
     return KILN_OK;
 }
 
+static kiln_status import_autotvm(const kiln_db_call *c, kiln_autotvm_options *options,
+                                  const kiln_opt_list *dim) {
+    options->log = c->argument;
+    options->db = c->path;
+    options->json = c->json;
+    if (c->own)
+        return KILN_ERROR(INVALID_ARGUMENT, "--own or --autotvm, not both: what another system "
+                                            "measured is always a hint");
+    kiln_status st = kiln_target_option(c->target, 0, c->process, &options->target);
+    if (!st) st = kiln_dim_option(dim, c->process, &options->import);
+    return st ? st : kiln_autotvm_import(options, c->process);
+}
+
 static kiln_status db_sql(const kiln_db_call *c) {
     kiln_db_lister lister = {.form = c->form};
     return kiln_db_sql(c->db, kiln_str_from(c->argument), kiln_db_list_cells, &lister);
@@ -308,6 +322,9 @@ kiln_status kiln_cmd_db(kiln_arena *process, int argc, char **argv) {
     bool waits = false;
     kiln_db_remote remote = {.client = {.waits = kiln_waits_show, .waits_context = &waits}};
     kiln_accuracy_options accuracy = {0};
+    kiln_autotvm_options autotvm = {0};
+    kiln_opt_list dim = {0};
+    bool is_autotvm = false;
     kiln_db_call c = {.process = process};
     const kiln_opt option[] = {
         {"db", KILN_OPT_TEXT, &db_option, "PATH", "records database (default $KILN_HOME/kiln.db)"},
@@ -325,6 +342,11 @@ kiln_status kiln_cmd_db(kiln_arena *process, int argc, char **argv) {
         {"own", KILN_OPT_FLAG, &c.own, NULL,
          "import: sign records without a signature as yours (of kiln-rpc-server --batch), so that "
          "they count"},
+        {"autotvm", KILN_OPT_FLAG, &is_autotvm, NULL,
+         "import: FILE is a log of AutoTVM; its schedules for the kernels of --model become hints"},
+        {"model", KILN_OPT_TEXT, &autotvm.model, "MODEL",
+         "with --autotvm: the model whose kernels were tuned there, for --target (default native)"},
+        {"dim", KILN_OPT_LIST, &dim, "NAME=N", kiln_dim_help},
         {"limit", KILN_OPT_COUNT, &c.limit, "N", "at most N rows (default: 10 for top, else all)"},
         {"json", KILN_OPT_FLAG, &c.json, NULL, "print one object per line"},
         {"csv", KILN_OPT_FLAG, &c.csv, NULL, "print CSV with a header (best, top, history, sql)"},
@@ -350,8 +372,14 @@ kiln_status kiln_cmd_db(kiln_arena *process, int argc, char **argv) {
         st = KILN_ERROR(INVALID_ARGUMENT, "--tuner needs --tracker");
     if (!st && remote.client.tracker && db_option)
         st = KILN_ERROR(INVALID_ARGUMENT, "--tracker or --db, not both");
+    if (!st && (is_autotvm || autotvm.model || dim.count) &&
+        (does[index].run != db_import || !is_autotvm || !autotvm.model))
+        st = KILN_ERROR(INVALID_ARGUMENT,
+                        "it is kiln db import FILE --autotvm --model MODEL: a log names "
+                        "workloads, and a model has the kernels that they are part of");
     if (!st && remote.client.tracker) return ask_from_afar(&actions[index], &c, &remote);
     if (!st) st = kiln_db_path(db_option, process, &c.path);
+    if (!st && is_autotvm) return import_autotvm(&c, &autotvm, &dim);
     if (!st) st = kiln_db_open(c.path, KILN_DB_RECORDS, does[index].mode, &c.db);
     if (!st) st = resolve_target(&c);
     if (!st) st = complete(&c, KILN_DB_OF_TASK, KILN_DB_OF_TASK, "task", &c.task);

@@ -160,6 +160,7 @@ kiln_status kiln_proc_sibling(const char *name, kiln_arena *arena, char **out_pa
     const char *bin = kiln_env("KILN_BIN");
     const char *tried[] = {
         bin ? kiln_arena_printf(arena, "%s/%s", bin, name) : NULL,
+        bin ? kiln_arena_printf(arena, "%s/%s/%s", bin, folder, name) : NULL,
         kiln_arena_printf(arena, "%s/%s", self, name),
         kiln_arena_printf(arena, "%s/../%s/%s", self, folder, name),
     };
@@ -171,5 +172,5 @@ kiln_status kiln_proc_sibling(const char *name, kiln_arena *arena, char **out_pa
         return KILN_OK;
     }
     return KILN_ERROR(NOT_FOUND, "program %s is neither in $KILN_BIN nor at %s nor at %s", name,
-                      tried[1], tried[2]);
+                      tried[2], tried[3]);
 }

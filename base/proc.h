@@ -30,9 +30,9 @@ typedef struct kiln_proc_result {
 KILN_MUST_USE kiln_status kiln_proc_run(const kiln_proc_options *options, kiln_arena *arena,
                                         kiln_proc_result *out_result);
 
-/* Path of the running program, and of a sibling program in the build or install tree
- * ("kiln-tracker" beside "kiln", or $KILN_BIN/NAME, or ../NAME/NAME in a build folder). NOT_FOUND
- * names the places tried. */
+/* Path of the running program, without symbolic links, and of a sibling program in the build or
+ * install tree: $KILN_BIN/NAME, or "kiln-tracker" beside "kiln"; in a build folder also
+ * $KILN_BIN/tracker/NAME and ../tracker/NAME. NOT_FOUND names the places tried. */
 KILN_MUST_USE kiln_status kiln_proc_self(kiln_arena *arena, char **out_path);
 KILN_MUST_USE kiln_status kiln_proc_sibling(const char *name, kiln_arena *arena, char **out_path);
 

@@ -122,6 +122,13 @@ static void siblings_are_found_beside_us_and_in_kiln_bin(void **state) {
     setenv("KILN_BIN", folder, 1);
     expect_ok(kiln_proc_sibling("kiln-none", arena, &found));
     expect_contains(found, folder);
+    const char *part = kiln_arena_printf(arena, "%s/absent", folder); /* as in a build folder */
+    expect_error(kiln_proc_sibling("kiln-absent", arena, &found), NOT_FOUND, "kiln-absent");
+    expect_ok(kiln_folder_create(part, 0700));
+    expect_ok(
+        kiln_file_write(kiln_arena_printf(arena, "%s/kiln-absent", part), KILN_STR(""), 0700));
+    expect_ok(kiln_proc_sibling("kiln-absent", arena, &found));
+    expect_contains(found, part);
     remove_folder(folder);
 }
 

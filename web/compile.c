@@ -184,6 +184,7 @@ static kiln_status start_part(kiln_part *part, const kiln_compile_ask *ask) {
     kiln_worker_set(&all, "target", part->target);
     kiln_worker_set(&all, is_tuned ? "out" : "output", output);
     for (uint32_t i = 0; i < ask->dim_count; i++) kiln_worker_set(&all, "dim", ask->dim[i]);
+    if (*ask->name) kiln_worker_set(&all, "model-name", ask->name);
     if (*ask->precision) kiln_worker_set(&all, "precision", ask->precision);
     if (*ask->accuracy) kiln_worker_set(&all, "accuracy", ask->accuracy);
     if (ask->exact) kiln_worker_set(&all, "exact", NULL);
@@ -233,6 +234,7 @@ static void key_of(const kiln_compile_ask *ask, const char *target,
                        ask->project);
     for (uint32_t i = 0; i < ask->dim_count; i++)
         kiln_strbuf_printf(&text, "dim %s\n", ask->dim[i]);
+    if (*ask->name) kiln_strbuf_printf(&text, "name %s\n", ask->name);
     hash_text(&text, out_key);
     kiln_strbuf_deinit(&text);
 }

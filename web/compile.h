@@ -49,6 +49,7 @@ typedef struct kiln_compile_ask {
     const char *dim[KILN_COMPILE_DIMS_MAX]; /* "NAME=N" */
     uint32_t dim_count;
     const char *precision, *accuracy, *project; /* "": the default */
+    const char *name;                           /* of the model, for people; "": none */
     bool exact;
     uint64_t trials; /* with seconds: both 0: nothing is measured */
     uint64_t seconds;

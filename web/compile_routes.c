@@ -120,6 +120,9 @@ static kiln_status read_settings(const asking *a, kiln_compile_ask *ask) {
     ask->precision = text_of(a, "precision");
     ask->accuracy = text_of(a, "accuracy");
     ask->project = text_of(a, "project");
+    ask->name = text_of(a, "name");
+    if (strlen(ask->name) > KILN_MESSAGES_NAME)
+        return KILN_ERROR(INVALID_ARGUMENT, "name is at most %u bytes", KILN_MESSAGES_NAME);
     ask->exact = strcmp(exact, "true") == 0;
     if (*exact && !ask->exact && strcmp(exact, "false") != 0)
         return KILN_ERROR(INVALID_ARGUMENT, "exact is true or false");

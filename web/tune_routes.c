@@ -28,7 +28,7 @@ static kiln_status check_line(kiln_str text, const char *name) {
 }
 
 static kiln_status check_texts(const kiln_call *call) {
-    static const char *const names[] = {"model", "target",    "project",
+    static const char *const names[] = {"model", "name",      "target",  "project",
                                         "job",   "precision", "accuracy"};
     const kiln_param *dims = kiln_call_param(call, "dims");
     kiln_status st = KILN_OK;
@@ -66,6 +66,8 @@ static void collect(const opening *o, kiln_worker_settings *settings) {
     const kiln_param *dims = kiln_call_param(call, "dims");
     kiln_compile_set_job(call->web->compile, &o->ask, settings, arena);
     kiln_worker_set(settings, "detach", NULL);
+    const char *name = copy_text(call, "name");
+    if (*name) kiln_worker_set(settings, "model-name", name);
     set_given(call, "target", settings);
     set_given(call, "job", settings);
     set_given(call, "precision", settings);

@@ -6,8 +6,9 @@
 
 typedef struct kiln_compile_options {
     const char *model, *target, *db, *output, *without;
-    const char *schedule; /* file of schedules; NULL: none */
-    const char *emit;     /* what is made; never NULL */
+    const char *schedule;   /* file of schedules; NULL: none */
+    const char *model_name; /* NULL: of the file */
+    const char *emit;       /* what is made; never NULL */
     uint64_t threads;
     kiln_opt_list dim;
     kiln_import_options import; /* without the sizes of `dim` */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "cli/common/names.h"
 #include "deploy/runtime/calibrate_kept.h"
 
 bool kiln_target_is_native(const char *option) {
@@ -92,6 +93,12 @@ const char kiln_dim_help[] = "size of a dimension that the model leaves open, as
                              "(repeat for each dimension)";
 const char kiln_loop_help[] =
     "most iterations of a loop whose length is known at run time only (default: the model's)";
+const char kiln_model_name_help[] =
+    "name of the model in lists and in the module (default: that of its file)";
+
+kiln_str kiln_model_title(const char *name, const char *path) {
+    return kiln_str_from(name ? name : kiln_file_name(path));
+}
 
 kiln_status kiln_dim_option(const kiln_opt_list *option, kiln_arena *process,
                             kiln_import_options *out_options) {

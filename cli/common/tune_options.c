@@ -41,6 +41,7 @@ kiln_opt_table kiln_tune_options_init(kiln_tune_options *o, kiln_arena *process)
          "pack the best schedules into this module; if it runs here or on a board of --tracker, "
          "schedules that are slower inside the module are left out"},
         KILN_ACCURACY_OPTIONS(&o->accuracy),
+        {"model-name", KILN_OPT_TEXT, &o->model_name, "TEXT", kiln_model_name_help},
         KILN_MODEL_OPTIONS(&o->dim, kiln_sizes_help, &o->import),
         {"detach", KILN_OPT_FLAG, &o->detach, NULL,
          "do not wait for the end; kiln jobs attach imports the records"},

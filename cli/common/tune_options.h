@@ -9,6 +9,7 @@
 typedef struct kiln_tune_options {
     const char *model, *target_text, *tasks, *tracker, *db, *search, *out, *key_file, *on, *project;
     const char *person;
+    const char *model_name; /* for people; NULL: of the file */
     const char *job, *weights, *schedule;
     uint64_t trials; /* KILN_TUNE_TRIALS_UNSAID: the tuner decides; 0: there is no job */
     uint64_t seed, priority, weight, threads;

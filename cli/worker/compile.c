@@ -91,7 +91,7 @@ static kiln_status parse_omissions(const char *text, omissions *out) {
 
 /* What is compiled, and what is left out of it. */
 typedef struct source {
-    const char *path;
+    const char *path, *model_name;
     kiln_import_options onnx;
     omissions without;
     const kiln_target *target;
@@ -138,7 +138,7 @@ static kiln_status note_emulated(const source *in, kiln_arena *process) {
 static kiln_pack_options pack_options(const kiln_model_call *call, const kiln_pack_stored *stored) {
     const source *in = call->work->context;
     return (kiln_pack_options){.stored = stored->find ? stored : NULL,
-                               .model_name = kiln_str_from(kiln_file_name(in->path)),
+                               .model_name = kiln_model_title(in->model_name, in->path),
                                .provenance = in->provenance,
                                .without = in->without.planners,
                                .accuracy = in->accuracy,
@@ -455,7 +455,8 @@ static kiln_status find_db(const char *option, kiln_arena *process, const char *
 
 static kiln_status compile(const kiln_compile_options *o, kiln_events *events,
                            kiln_arena *process) {
-    source model = {.path = o->model, .events = events, .onnx = o->import};
+    source model = {
+        .path = o->model, .model_name = o->model_name, .events = events, .onnx = o->import};
     const bool is_module = strcmp(o->emit, "module") == 0;
     const bool is_static_c = strcmp(o->emit, "static-c") == 0;
     const bool is_library = strcmp(o->emit, "library") == 0;

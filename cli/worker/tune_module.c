@@ -220,7 +220,8 @@ static kiln_status pack_variants(const kiln_model_call *call, kiln_graph *graph,
     kiln_compilation *c = NULL;
     kiln_pack_kernels kernels = {0};
     kiln_pack_options options = {.kernels = &kernels,
-                                 .model_name = kiln_str_from(kiln_file_name(t->options->model)),
+                                 .model_name =
+                                     kiln_model_title(t->options->model_name, t->options->model),
                                  .provenance = t->provenance,
                                  .accuracy = t->accuracy,
                                  .is_part = t->bytes != NULL,

@@ -67,6 +67,8 @@ def test_the_same_question_has_the_same_answer(world):
     assert status == 200 and json.loads(again) == first, again
     other = compiled(server, model, target="native", precision="bf16")
     assert other["id"] != first["id"]
+    named = compiled(server, model, target="native", name="small gemm.onnx")["targets"][0]["module"]
+    assert server.get(f"modules/{named}/inspect")["items"][0]["metadata"]["model"] == "small gemm.onnx"
     server.stop()
     server.start()  # what was compiled before is still known
     assert ask(server, model, wait=0, target=["native", "x86-64"]) == (200, first)
@@ -149,8 +151,8 @@ def test_a_job_is_opened(world):
     world.tuner(server.address, "--db", world.path("tuner.db"))
     world.board(server.address)
     name, digest = upload(server, model)
-    row = open_job(server, model=name, target="native", trials=6, priority=7)
-    assert row["project"] == "default" and row["priority"] == 7 and row["trials"] == 6 and row["user"], row
+    row = open_job(server, model=name, name="small gemm.onnx", target="native", trials=6, priority=7)
+    assert row["model_name"] == "small gemm.onnx" and row["project"] == "default" and row["priority"] == 7 and row["trials"] == 6 and row["user"], row
     harness.until(lambda: server.get(f"jobs/{row['job']}")["state"] == "done", "the end of the job")
     assert server.get(f"jobs/{row['job']}")["done"] == 6
     named = {"model": digest, "target": "native", "seconds": 3600, "job": "mine"}

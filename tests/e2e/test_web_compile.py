@@ -214,6 +214,24 @@ def test_models_that_are_none(world):
     assert ask(server, zoo(world), target="native")[1]["state"] == "done"  # the server is as it was
 
 
+def test_modules_that_are_broken(world):
+    server = Server(world)
+    [module] = compiled(server, zoo(world), target="native")["targets"]
+    path = f"modules/{module['module']}/inspect"
+    [file] = (world.home / "web/modules").glob("*.kiln")
+    whole = file.read_bytes()
+    assert server.get(path)["items"]
+    half = len(whole) // 2
+    for broken in (b"", b"KILN", whole[:half], whole[:-1], b"\0" * len(whole), whole[:half] + b"\xff" * 64 + whole[half + 64:], b"\xff" * 16 + whole[16:]):
+        file.write_bytes(broken)
+        message = server.refused(path, 500, "DATA_LOSS")
+        assert str(world.home) not in message, message
+    file.unlink()
+    server.refused(path, 500, "DATA_LOSS")
+    file.write_bytes(whole)
+    assert server.get(path)["items"]  # the server is as it was
+
+
 def test_forms_that_are_broken(world):
     server, model = Server(world), zoo(world)
     whole, headers = form(model, target="native")

@@ -6,7 +6,8 @@
  *
  * compile.c        parts, questions, and what runs
  * compile_store.c  modules on the disk
- * compile_routes.c the HTTP side
+ * compile_ask.c    reads what is asked
+ * compile_routes.c answers, and calls that wait
  *
  * Everything runs on the loop's thread. */
 #ifndef KILN_WEB_COMPILE_H
@@ -119,6 +120,9 @@ const char *kiln_compile_module(kiln_compile *compile, const char *person,
 
 /* The module that the call's parameter `digest` names; NULL: it was answered. */
 const char *kiln_compile_module_of(kiln_call *call);
+/* Answers with a question's state: now, or when it has ended, for at most the call's parameter
+ * `wait` in seconds. */
+void kiln_compile_answer(kiln_call *call, const kiln_compile_question *question);
 /* Calls that wait for an end (web/compile_routes.c). Destroy it before the loop; NULL is fine. */
 kiln_compile_waits *kiln_compile_waits_create(kiln_web *web);
 void kiln_compile_waits_destroy(kiln_compile_waits *waits);

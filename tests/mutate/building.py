@@ -85,8 +85,8 @@ class Build:
         argv.remove("-MQ")
         argv[argv.index("-c") + 1] = str(changed)
         argv[argv.index("-o")] = f"-o{output}"
-        # A mutant may leave something unused. Checks print the file's name: it must not tell objects apart.
-        argv += ["-w", "-g0", f"-ffile-prefix-map={folder}/=../"]
+        # A mutant may leave something unused. Checks print the file's name, which must not tell objects apart; ccache may make it relative.
+        argv += ["-w", "-g0", f"-ffile-prefix-map={folder}/=../", f"-ffile-prefix-map={os.path.relpath(folder, self.build)}/=../"]
         return output if self.make(argv).returncode == 0 else None
 
     def link_with(self, program, file, changed, output):

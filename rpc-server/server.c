@@ -59,8 +59,7 @@ static bool pass_fence(kiln_server *s, const kiln_msg_trial *trial) {
     *newest = trial->lease;
     for (uint32_t i = s->entry.count; i-- > 0;) {
         kiln_server_entry *e = s->entry.data[i];
-        if (e->trial.slot == trial->slot && e->trial.lease < trial->lease && !e->is_void)
-            kiln_server_void(s, e);
+        if (e->trial.slot == trial->slot && e->trial.lease < trial->lease) kiln_server_void(s, e);
     }
     return true;
 }
@@ -164,7 +163,6 @@ static void introduce(kiln_server *s) {
 
 static void on_closed(kiln_server *s) {
     kiln_link_closed(&s->link, s->now_ns);
-    kiln_server_upgrade_closed(s);
     for (uint32_t i = 0; i < s->entry.count; i++) kiln_server_excuse_fetches(s->entry.data[i]);
 }
 

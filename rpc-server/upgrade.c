@@ -46,16 +46,9 @@ static void end(kiln_server *s, kiln_server_upgrade_state state, const char *tex
 
 /* ---- Orders ---- */
 
-static void fetch(kiln_server *s) {
-    kiln_server_upgrade *u = &s->upgrade;
-    u->is_fetching = true;
-    u->fetch_again_ns = UINT64_MAX;
-    kiln_server_act(s, KILN_SERVER_FETCH)->digest = u->archive;
-}
-
 /* The statement about an archive for this board's processor; NULL: there is none. */
 static const kiln_msg_release_statement *for_this_board(const kiln_msg_upgrade *order) {
-    kiln_release read;
+    kiln_release read = {0};
     for (uint32_t i = 0; i < order->releases.count; i++) {
         kiln_status st = kiln_release_parse(order->releases.item[i].text, &read);
         const bool fits = !st && strcmp(read.arch, kiln_release_arch()) == 0;
@@ -65,9 +58,9 @@ static const kiln_msg_release_statement *for_this_board(const kiln_msg_upgrade *
     return NULL;
 }
 
-static void check_and_fetch(kiln_server *s, kiln_str statement) {
+static void check(kiln_server *s, kiln_str statement) {
     kiln_server_upgrade *u = &s->upgrade;
-    kiln_release release;
+    kiln_release release = {0};
     kiln_status st = kiln_release_check(statement, &u->keys, &release);
     if (!st && strcmp(release.name, NAME) != 0)
         st = KILN_ERROR(INVALID_ARGUMENT, "%s %s is no release for boards (" NAME ")", release.name,
@@ -84,7 +77,7 @@ static void check_and_fetch(kiln_server *s, kiln_str statement) {
     u->statement = (kiln_str){kiln_str_dup(&u->arena, statement), statement.size};
     u->archive = release.digest;
     u->state = KILN_SERVER_UPGRADE_FETCHING;
-    fetch(s);
+    u->fetch_again_ns = s->now_ns; /* this step's tick begins it */
 }
 
 static void prepare(kiln_server *s, const kiln_msg_upgrade *order) {
@@ -101,7 +94,7 @@ static void prepare(kiln_server *s, const kiln_msg_upgrade *order) {
         snprintf(text, sizeof text, "there is no archive for %s", kiln_release_arch());
         end(s, KILN_SERVER_UPGRADE_REFUSED, text);
     } else {
-        check_and_fetch(s, release->text);
+        check(s, release->text);
     }
 }
 
@@ -134,12 +127,26 @@ void kiln_server_upgrade_fetched(kiln_server *s, const kiln_server_event *event)
         !kiln_digest_equal(&event->digest, &u->archive))
         return;
     u->is_fetching = false;
-    if (!event->failure)
-        enter(s, KILN_SERVER_UPGRADE_READY);
-    else if (++u->fetch_failures >= KILN_SERVER_UPGRADE_FETCHES)
-        end(s, KILN_SERVER_UPGRADE_FAILED, event->failure);
-    else
+    if (event->failure) {
+        snprintf(u->text, sizeof u->text, "%s", event->failure);
+        u->fetch_failures++;
         u->fetch_again_ns = s->now_ns + KILN_SERVER_UPGRADE_RETRY_NS;
+    } else {
+        enter(s, KILN_SERVER_UPGRADE_READY);
+    }
+}
+
+/* Decided once the wait is over, as a fetch that fails with its connection is no fault and its
+ * failure is heard before the connection's end. */
+static void fetch_or_fail(kiln_server *s) {
+    kiln_server_upgrade *u = &s->upgrade;
+    if (u->fetch_failures >= KILN_SERVER_UPGRADE_FETCHES) {
+        enter(s, KILN_SERVER_UPGRADE_FAILED);
+        return;
+    }
+    u->is_fetching = true;
+    u->fetch_again_ns = UINT64_MAX;
+    kiln_server_act(s, KILN_SERVER_FETCH)->digest = u->archive;
 }
 
 void kiln_server_upgrade_answered(kiln_server *s, const char *failure) {
@@ -155,9 +162,6 @@ void kiln_server_upgrade_opened(kiln_server *s) {
     u->fetch_failures = 0;
     report_state(s);
 }
-
-/* A fetch that fails with its connection is no fault. */
-void kiln_server_upgrade_closed(kiln_server *s) { s->upgrade.fetch_failures = 0; }
 
 static void tick_trial(kiln_server *s) {
     const char *why = kiln_health_text(&s->health);
@@ -182,8 +186,7 @@ static void restart(kiln_server *s) {
 }
 
 bool kiln_server_upgrade_is_ending(const kiln_server *s) {
-    return s->entry.count == 0 && (s->upgrade.state == KILN_SERVER_UPGRADE_ENDING ||
-                                   s->upgrade.state == KILN_SERVER_UPGRADE_ENDED);
+    return s->upgrade.state == KILN_SERVER_UPGRADE_ENDED;
 }
 
 void kiln_server_upgrade_tick(kiln_server *s) {
@@ -191,7 +194,7 @@ void kiln_server_upgrade_tick(kiln_server *s) {
     if (u->state == KILN_SERVER_UPGRADE_ON_TRIAL) tick_trial(s);
     if (u->state == KILN_SERVER_UPGRADE_FETCHING && s->now_ns >= u->fetch_again_ns &&
         s->link.state == KILN_LINK_UP)
-        fetch(s);
+        fetch_or_fail(s);
     if (u->state == KILN_SERVER_UPGRADE_ENDING && s->entry.count == 0 && !s->health.checking)
         restart(s);
 }
@@ -206,7 +209,6 @@ uint64_t kiln_server_upgrade_next_ns(const kiln_server *s) {
 
 void kiln_server_upgrade_init(kiln_server_upgrade *u, const kiln_server_options *options) {
     kiln_arena_init(&u->arena, KILN_RELEASE_TEXT_MAX);
-    u->fetch_again_ns = UINT64_MAX;
     u->number = options->launch.number;
     if (options->release_keys) u->keys = *options->release_keys;
     if (options->version) snprintf(u->version, sizeof u->version, "%s", options->version);

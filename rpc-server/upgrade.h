@@ -33,7 +33,7 @@ typedef struct kiln_server_upgrade {
     uint32_t wait_s;
     bool is_fetching;
     uint32_t fetch_failures;
-    uint64_t fetch_again_ns;            /* UINT64_MAX: not due */
+    uint64_t fetch_again_ns; /* when the next fetch begins; UINT64_MAX: one is under way */
     char text[KILN_MESSAGES_NAME + 1U]; /* why it failed or was refused */
     /* Of the whole run. */
     kiln_release_keys keys; /* none: it takes no releases */
@@ -46,12 +46,11 @@ void kiln_server_upgrade_ordered(kiln_server *s, const kiln_msg_upgrade *order);
 void kiln_server_upgrade_fetched(kiln_server *s, const kiln_server_event *event);
 /* The launcher's answer to RESTART, which comes on failure only, or CONFIRM. */
 void kiln_server_upgrade_answered(kiln_server *s, const char *failure);
-/* A connection is open; it closed. */
+/* A connection is open. */
 void kiln_server_upgrade_opened(kiln_server *s);
-void kiln_server_upgrade_closed(kiln_server *s);
 void kiln_server_upgrade_tick(kiln_server *s);
 uint64_t kiln_server_upgrade_next_ns(const kiln_server *s);
-/* Whether it waits for nothing but its end, so that no self-check starts. */
+/* Whether the launcher ends this process, so that no self-check starts. */
 bool kiln_server_upgrade_is_ending(const kiln_server *s);
 
 #endif

@@ -72,6 +72,7 @@ static void after_a_reconnect_it_says_what_it_has_and_sends_results_at_once(void
     expect_str(up->board_up.running.item[0].trial, "a");
     assert_int_equal(up->board_up.running.item[0].lease, 7);
     assert_non_null(bench_find_sent(b, KILN_MSG_TRIAL_RESULT));
+    assert_null(bench_find(b, KILN_SERVER_FETCH)); /* it has the blobs */
 }
 
 static void trials_whose_lease_is_over_are_not_told_after_a_reconnect(void **state) {
@@ -159,6 +160,8 @@ static void an_older_lease_is_refused_and_a_newer_one_ends_it(void **state) {
     assert_non_null(error);
     assert_int_equal(error->error.code, KILN_ABORTED);
     assert_int_equal(error->error.lease, 7);
+    assert_int_equal(error->stream, 0); /* a TRIAL asks for no answer on a stream */
+    expect_str(error->error.about, "d");
     kiln_message other_slot = bench_trial("e", 7, 1); /* fences are per slot */
     bench_say(b, &other_slot);
     assert_null(bench_find_sent(b, KILN_MSG_ERROR));
@@ -209,7 +212,7 @@ static void nothing_is_measured_beside_a_child_that_does_not_die(void **state) {
 
 static void a_sick_board_starts_nothing_until_it_is_well(void **state) {
     bench *b = *state;
-    kiln_msg_env env = {.temperature_mc = 90000};
+    kiln_msg_env env = {.temperature_mc = 90000, .governor = KILN_STR("performance")};
     bench_connect_to_tracker(b);
     bench_step(
         b, &(kiln_server_event){.kind = KILN_SERVER_READING, .failure = "too hot", .env = &env});
@@ -217,10 +220,16 @@ static void a_sick_board_starts_nothing_until_it_is_well(void **state) {
     assert_true(told->board_state.sick);
     expect_str(told->board_state.text, "too hot");
     assert_int_equal(told->board_state.env.temperature_mc, 90000);
+    assert_int_equal(told->board_state.env.governor.size, 0); /* BOARD_UP said it */
     bench_send_trial(b, "a", 7, 0);
     assert_null(bench_find(b, KILN_SERVER_START));
     bench_step(b, &(kiln_server_event){.kind = KILN_SERVER_READING, .env = &env});
     assert_non_null(bench_find(b, KILN_SERVER_START));
+    env.temperature_mc = 40000;
+    bench_step(b, &(kiln_server_event){.kind = KILN_SERVER_READING, .env = &env});
+    told = bench_find_sent(b, KILN_MSG_BOARD_STATE); /* of a board that is well, too */
+    assert_non_null(told);
+    assert_int_equal(told->board_state.env.temperature_mc, 40000);
 }
 
 static void it_checks_itself_alone_and_before_anything_else(void **state) {
@@ -266,6 +275,30 @@ static void a_board_that_fails_its_check_says_so_and_asks_for_help(void **state)
     const kiln_server_action *cycle = bench_find(b, KILN_SERVER_POWER_CYCLE);
     assert_non_null(cycle);
     assert_string_equal(cycle->text, "one bit is wrong");
+    bench_tick_heard(b, BENCH_S);
+    assert_null(bench_find(b, KILN_SERVER_POWER_CYCLE)); /* help needs time */
+}
+
+/* BOARD_UP said the governor. */
+static void before_the_first_reading_it_tells_the_surroundings_of_its_start(void **state) {
+    static const kiln_msg_board_up up = {
+        .key = {"b", 1},
+        .target = {"cpu:x", 5},
+        .slots = 1,
+        .env = {.temperature_mc = 40000, .governor = {"performance", 11}}};
+    bench *b = *state;
+    kiln_server_destroy(b->server);
+    b->server = kiln_server_create(
+        &(kiln_server_options){.board = &up, .seed = 1, .check_ns = KILN_HEALTH_CHECK_NS},
+        b->now_ns);
+    bench_connect_to_tracker(b);
+    bench_checked(b, bench_find(b, KILN_SERVER_CHECK)->run, "one bit is wrong");
+    bench_tick_heard(b, KILN_HEALTH_RETRY_NS);
+    bench_checked(b, bench_find(b, KILN_SERVER_CHECK)->run, "one bit is wrong");
+    const kiln_message *told = bench_find_sent(b, KILN_MSG_BOARD_STATE);
+    assert_non_null(told);
+    assert_int_equal(told->board_state.env.temperature_mc, 40000);
+    assert_int_equal(told->board_state.env.governor.size, 0);
 }
 
 static void a_check_that_hangs_is_killed(void **state) {
@@ -294,7 +327,72 @@ static void cancel_ends_a_waiting_and_a_running_trial(void **state) {
     bench_say(b, &cancel); /* once more changes nothing */
     assert_null(bench_find(b, KILN_SERVER_KILL));
     bench_die(b, 0, "signal 9");
-    expect_str(bench_find_sent(b, KILN_MSG_TRIAL_RESULT)->trial_result.text, "cancelled");
+    const kiln_msg_trial_result *result = &bench_find_sent(b, KILN_MSG_TRIAL_RESULT)->trial_result;
+    expect_str(result->text, "cancelled");
+    assert_int_equal(result->outcome, KILN_OUTCOME_INFRA);
+}
+
+static void cancel_ends_a_trial_that_fetches(void **state) {
+    bench *b = *state;
+    bench_connect_to_tracker(b);
+    const kiln_message trial = bench_trial("a", 7, 0);
+    bench_say(b, &trial);
+    kiln_message cancel = {.type = KILN_MSG_CANCEL,
+                           .cancel = {.scope = KILN_CANCEL_JOB, .id = KILN_STR("a"), .lease = 7}};
+    bench_say(b, &cancel); /* of a job, which a board does not know */
+    assert_null(bench_find_sent(b, KILN_MSG_TRIAL_RESULT));
+    cancel.cancel.scope = KILN_CANCEL_TRIAL;
+    bench_say(b, &cancel);
+    assert_int_equal(bench_find_sent(b, KILN_MSG_TRIAL_RESULT)->trial_result.outcome,
+                     KILN_OUTCOME_INFRA);
+}
+
+static void what_is_not_for_a_running_trial_leaves_it_alone(void **state) {
+    bench *b = *state;
+    const kiln_message said[] = {
+        /* There is no result yet that it could be about. */
+        {.type = KILN_MSG_TRIAL_ACK,
+         .trial_ack = {.trial = KILN_STR("a"), .attempt = 1, .lease = 7}},
+        /* The number of an upgrade is none of a lease. */
+        {.type = KILN_MSG_UPGRADE, .upgrade = {.number = 7, .step = KILN_UPGRADE_FORGET}},
+    };
+    bench_connect_to_tracker(b);
+    bench_send_trial(b, "a", 7, 0);
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(said); i++) {
+        bench_say(b, &said[i]);
+        assert_null(bench_find(b, KILN_SERVER_KILL));
+        assert_int_equal(kiln_server_counts_of(b->server).running, 1);
+    }
+    bench_finish(b, 0);
+    assert_non_null(bench_find_sent(b, KILN_MSG_TRIAL_RESULT));
+}
+
+static void a_ping_and_nothing_else_is_answered_with_a_pong(void **state) {
+    bench *b = *state;
+    bench_connect_to_tracker(b);
+    bench_say(b, &(kiln_message){.type = KILN_MSG_PING, .stream = 3, .ping = {.t_ns = 9}});
+    const kiln_message *pong = bench_find_sent(b, KILN_MSG_PONG);
+    assert_non_null(pong);
+    assert_int_equal(pong->stream, 3);
+    assert_int_equal(pong->pong.t_ns, 9);
+    bench_say(b, &(kiln_message){.type = KILN_MSG_LEASE_LOST, .lease_lost = {.lease = 7}});
+    assert_int_equal(b->actions.list.count, 0);
+}
+
+/* A fetch that fails with its connection is no fault of the blob. */
+static void after_a_reconnect_it_fetches_again_as_if_for_the_first_time(void **state) {
+    bench *b = *state;
+    bench_connect_to_tracker(b);
+    const kiln_message trial = bench_trial("a", 7, 0);
+    bench_say(b, &trial);
+    bench_step(b, &(kiln_server_event){.kind = KILN_SERVER_CLOSED});
+    bench_fetched(b, 'a', "the connection closed");
+    bench_connect_to_tracker(b);
+    const kiln_server_action *fetch = bench_find(b, KILN_SERVER_FETCH);
+    assert_non_null(fetch);
+    assert_int_equal(fetch->digest.byte[0], 'a');
+    bench_fetched(b, 'a', "no space left on the device");
+    assert_null(bench_find_sent(b, KILN_MSG_TRIAL_RESULT));
 }
 
 static void cancelling_a_lease_ends_all_its_trials_and_no_other(void **state) {
@@ -321,6 +419,8 @@ static void a_slot_that_does_not_exist_is_refused(void **state) {
     kiln_message message = bench_trial("a", 7, 2);
     bench_say(b, &message);
     assert_int_equal(bench_find_sent(b, KILN_MSG_ERROR)->error.code, KILN_INVALID_ARGUMENT);
+    assert_int_equal(b->actions.list.count, 1);
+    assert_int_equal(kiln_server_counts_of(b->server).waiting, 0);
 }
 
 static void more_trials_than_it_can_hold_are_refused(void **state) {
@@ -372,8 +472,13 @@ int main(void) {
         test_with_bench(a_sick_board_starts_nothing_until_it_is_well),
         test_with_bench(it_checks_itself_alone_and_before_anything_else),
         test_with_bench(a_board_that_fails_its_check_says_so_and_asks_for_help),
+        test_with_bench(before_the_first_reading_it_tells_the_surroundings_of_its_start),
         test_with_bench(a_check_that_hangs_is_killed),
         test_with_bench(cancel_ends_a_waiting_and_a_running_trial),
+        test_with_bench(cancel_ends_a_trial_that_fetches),
+        test_with_bench(what_is_not_for_a_running_trial_leaves_it_alone),
+        test_with_bench(a_ping_and_nothing_else_is_answered_with_a_pong),
+        test_with_bench(after_a_reconnect_it_fetches_again_as_if_for_the_first_time),
         test_with_bench(cancelling_a_lease_ends_all_its_trials_and_no_other),
         test_with_bench(a_slot_that_does_not_exist_is_refused),
         test_with_bench(more_trials_than_it_can_hold_are_refused),

@@ -33,9 +33,35 @@ static void a_module_that_is_larger_than_the_slots_share_of_memory_is_refused_un
     assert_non_null(refused);
     assert_int_equal(refused->trial_result.outcome, KILN_OUTCOME_INFRA);
     expect_contains(kiln_str_dup(&b->actions.arena, refused->trial_result.text), "more memory");
+    bench_step(b, &(kiln_server_event){.kind = KILN_SERVER_CLOSED});
+    bench_connect_to_tracker(b);
+    assert_non_null(bench_find_sent(b, KILN_MSG_TRIAL_RESULT));
+    assert_null(bench_find(b, KILN_SERVER_FETCH)); /* also not for a result that is said again */
     message = bench_trial("b", 7, 0);
+    message.trial.reference.size = 10;
     message.trial.module = (kiln_msg_module_run){.threads = 1, .output_bytes = 64};
-    message.trial.artefact.size = BENCH_MEMORY_BYTES / 4;
+    message.trial.artefact.size = BENCH_MEMORY_BYTES / 8 * 3 - 74;
+    bench_say(b, &message); /* all of the share */
+    assert_non_null(bench_find(b, KILN_SERVER_FETCH));
+    message.trial.trial = KILN_STR("c");
+    message.trial.artefact.size++;
+    bench_say(b, &message);
+    assert_null(bench_find(b, KILN_SERVER_FETCH));
+    message.trial.trial = KILN_STR("d");
+    message.trial.artefact.size = BENCH_MEMORY_BYTES;
+    message.trial.module = (kiln_msg_module_run){0}; /* the bound is of modules only */
+    bench_say(b, &message);
+    assert_non_null(bench_find(b, KILN_SERVER_FETCH));
+}
+
+static void a_board_of_unknown_memory_refuses_no_module(void **state) {
+    static const kiln_msg_board_up up = {.key = {"b", 1}, .target = {"cpu:x", 5}, .slots = 2};
+    bench *b = *state;
+    kiln_server_destroy(b->server);
+    b->server = kiln_server_create(&(kiln_server_options){.board = &up, .seed = 1}, b->now_ns);
+    bench_connect_to_tracker(b);
+    kiln_message message = bench_trial("a", 7, 0);
+    message.trial.module = (kiln_msg_module_run){.threads = 1, .output_bytes = 64};
     bench_say(b, &message);
     assert_non_null(bench_find(b, KILN_SERVER_FETCH));
 }
@@ -525,6 +551,7 @@ int main(void) {
         test_with_bench(blobs_are_fetched_first_and_then_the_child_starts),
         test_with_bench(blobs_of_rivals_are_fetched_as_well),
         test_with_bench(a_module_that_is_larger_than_the_slots_share_of_memory_is_refused_unseen),
+        test_with_bench(a_board_of_unknown_memory_refuses_no_module),
         test_with_bench(a_recipe_is_built_from_its_blobs_and_then_measured),
         test_with_bench(the_next_is_built_while_one_is_measured),
         test_with_bench(what_cannot_be_built_ends_with_its_name),

@@ -72,9 +72,19 @@ static void prepare(bench *b, uint8_t seed, const char *name, const char *versio
     kiln_strbuf_deinit(&text);
 }
 
+static uint32_t count_reports(const bench *b) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < b->actions.list.count; i++) {
+        const kiln_server_action *action = &b->actions.list.data[i];
+        count += action->kind == KILN_SERVER_SEND && action->message.type == KILN_MSG_UPGRADED;
+    }
+    return count;
+}
+
 static void expect_report(bench *b, kiln_upgrade_report what, const char *text) {
     const kiln_message *said = bench_find_sent(b, KILN_MSG_UPGRADED);
     assert_non_null(said);
+    assert_int_equal(count_reports(b), 1);
     assert_int_equal(said->upgraded.number, NUMBER);
     assert_int_equal(said->upgraded.report, what);
     if (text) expect_contains(said->upgraded.text.data ? said->upgraded.text.data : "", text);
@@ -175,6 +185,7 @@ static void bad_statements_are_failures_that_name_the_reason(void **state) {
         const char *name, *why;
     } bad[] = {
         {2, "kiln-board", "which is no release key here"},
+        {2, "kiln-web", "which is no release key here"}, /* whose name is nobody's word */
         {1, "kiln-web", "no release for boards"},
     };
     bench *b = *state;
@@ -231,6 +242,7 @@ static void the_version_that_runs_is_done_at_once(void **state) {
     bench_connect_to_tracker(b);
     prepare(b, 1, "kiln-board", "0.1.0");
     expect_report(b, KILN_UPGRADE_IS_DONE, NULL);
+    assert_null(bench_find(b, KILN_SERVER_FETCH));
 }
 
 static void a_fetch_is_tried_three_times_in_a_connection(void **state) {
@@ -242,6 +254,7 @@ static void a_fetch_is_tried_three_times_in_a_connection(void **state) {
     bench_step(b, &(kiln_server_event){.kind = KILN_SERVER_CLOSED}); /* which does not count */
     bench_tick_after(b, 10 * BENCH_S);
     assert_null(bench_find(b, KILN_SERVER_FETCH)); /* not without a tracker */
+    assert_true(kiln_server_next_ns(b->server) > b->now_ns);
     bench_connect_to_tracker(b);
     for (uint32_t i = 0; i < KILN_SERVER_UPGRADE_FETCHES; i++) {
         if (i) {
@@ -251,13 +264,73 @@ static void a_fetch_is_tried_three_times_in_a_connection(void **state) {
             bench_tick_heard(b, 1);
         }
         assert_non_null(bench_find(b, KILN_SERVER_FETCH));
-        assert_null(bench_find_sent(b, KILN_MSG_UPGRADED));
+        bench_tick_heard(b, 1);
+        assert_null(bench_find(b, KILN_SERVER_FETCH)); /* one at a time */
         bench_fetched(b, ARCHIVE, "no space left on the device");
+        assert_null(bench_find_sent(b, KILN_MSG_UPGRADED));
     }
+    bench_tick_heard(b, KILN_SERVER_UPGRADE_RETRY_NS);
     expect_report(b, KILN_UPGRADE_IS_FAILED, "no space left");
+    assert_null(bench_find(b, KILN_SERVER_FETCH));
     bench_tick_heard(b, KILN_SERVER_UPGRADE_RETRY_NS);
     assert_null(bench_find(b, KILN_SERVER_FETCH));
     assert_true(kiln_server_next_ns(b->server) > b->now_ns);
+}
+
+/* A fetch that fails, until the next one begins. */
+static void fail_fetch(bench *b) {
+    bench_fetched(b, ARCHIVE, "no space left on the device");
+    bench_tick_heard(b, KILN_SERVER_UPGRADE_RETRY_NS);
+    assert_non_null(bench_find(b, KILN_SERVER_FETCH));
+}
+
+/* The shell hears of the fetch before it hears of the connection; after a silence, it is the other
+ * way round. */
+static void a_fetch_that_fails_with_its_connection_is_no_fault(void **state) {
+    bench *b = *state;
+    start(b, 0, (kiln_server_launch){0});
+    bench_connect_to_tracker(b);
+    prepare(b, 1, "kiln-board", "0.2.0");
+    for (int is_after = 0; is_after < 2; is_after++) {
+        for (uint32_t i = 1; i < KILN_SERVER_UPGRADE_FETCHES; i++) fail_fetch(b);
+        if (!is_after) bench_fetched(b, ARCHIVE, "the connection closed");
+        bench_step(b, &(kiln_server_event){.kind = KILN_SERVER_CLOSED});
+        if (is_after) bench_fetched(b, ARCHIVE, "the connection closed");
+        bench_tick_after(b, KILN_SERVER_UPGRADE_RETRY_NS);
+        bench_connect_to_tracker(b);
+        assert_null(bench_find_sent(b, KILN_MSG_UPGRADED));
+        assert_non_null(bench_find(b, KILN_SERVER_FETCH));
+    }
+    bench_fetched(b, ARCHIVE, NULL);
+    expect_report(b, KILN_UPGRADE_IS_READY, NULL);
+}
+
+static void each_order_has_its_own_fetches(void **state) {
+    bench *b = *state;
+    start(b, 0, (kiln_server_launch){0});
+    bench_connect_to_tracker(b);
+    for (int i = 0; i < 2; i++) {
+        prepare(b, 1, "kiln-board", "0.2.0");
+        assert_non_null(bench_find(b, KILN_SERVER_FETCH));
+        for (uint32_t k = 1; k < KILN_SERVER_UPGRADE_FETCHES; k++) fail_fetch(b);
+        say(b, KILN_UPGRADE_FORGET);
+    }
+}
+
+/* A trial may have asked for the same bytes. */
+static void only_its_own_fetches_count(void **state) {
+    bench *b = *state;
+    start(b, 0, (kiln_server_launch){0});
+    bench_connect_to_tracker(b);
+    prepare(b, 1, "kiln-board", "0.2.0");
+    for (uint32_t i = 0; i < KILN_SERVER_UPGRADE_FETCHES; i++)
+        bench_fetched(b, ARCHIVE, "no space left on the device");
+    bench_tick_heard(b, KILN_SERVER_UPGRADE_RETRY_NS);
+    assert_null(bench_find_sent(b, KILN_MSG_UPGRADED));
+    assert_non_null(bench_find(b, KILN_SERVER_FETCH));
+    say(b, KILN_UPGRADE_FORGET);
+    bench_fetched(b, ARCHIVE, NULL); /* which was under way */
+    assert_null(bench_find_sent(b, KILN_MSG_UPGRADED));
 }
 
 static void a_fetch_that_fails_is_not_begun_again_once_it_is_forgotten(void **state) {
@@ -334,6 +407,9 @@ static void a_new_version_confirms_once_it_is_connected_and_well(void **state) {
     bench_connect_to_tracker(b);
     expect_report(b, KILN_UPGRADE_IS_RESTARTING, NULL);
     assert_non_null(bench_find(b, KILN_SERVER_CONFIRM));
+    bench_step(b,
+               &(kiln_server_event){.kind = KILN_SERVER_READING}); /* not the launcher's answer */
+    assert_null(bench_find_sent(b, KILN_MSG_UPGRADED));
     bench_step(b, &(kiln_server_event){.kind = KILN_SERVER_LAUNCHER});
     expect_report(b, KILN_UPGRADE_IS_DONE, NULL);
     bench_tick_heard(b, BENCH_S);
@@ -393,15 +469,31 @@ static void a_new_version_that_fails_its_self_check_twice_gives_up(void **state)
     bench_tick_heard(b, KILN_HEALTH_RETRY_NS * 2);
     assert_null(bench_find(b, KILN_SERVER_GIVE_UP));
     assert_null(bench_find(b, KILN_SERVER_CONFIRM));
+    reconnect(b); /* before the launcher ends it */
+    expect_report(b, KILN_UPGRADE_IS_RESTARTING, NULL);
 }
 
 static void orders_do_not_disturb_a_version_on_trial(void **state) {
     bench *b = *state;
     start(b, KILN_HEALTH_CHECK_NS, on_trial);
     bench_connect_to_tracker(b);
-    prepare(b, 1, "kiln-board", "0.2.0");
-    expect_report(b, KILN_UPGRADE_IS_RESTARTING, NULL);
-    assert_null(bench_find(b, KILN_SERVER_FETCH));
+    const uint64_t run = bench_find(b, KILN_SERVER_CHECK)->run;
+    for (int is_confirmed = 0; is_confirmed < 2; is_confirmed++) {
+        prepare(b, 1, "kiln-board", "0.2.0");
+        expect_report(b, KILN_UPGRADE_IS_RESTARTING, NULL);
+        say(b, KILN_UPGRADE_FORGET);
+        expect_report(b, KILN_UPGRADE_IS_RESTARTING, NULL);
+        say_order(b, KILN_UPGRADE_PREPARE, NUMBER + 1, (kiln_str){0}); /* another upgrade */
+        expect_report(b, KILN_UPGRADE_IS_RESTARTING, NULL);
+        if (is_confirmed) continue;
+        bench_checked(b, run, NULL);
+        assert_non_null(bench_find(b, KILN_SERVER_CONFIRM));
+    }
+    bench_step(b, &(kiln_server_event){.kind = KILN_SERVER_LAUNCHER});
+    expect_report(b, KILN_UPGRADE_IS_DONE, NULL);
+    say_order(b, KILN_UPGRADE_PREPARE, NUMBER + 1, (kiln_str){0}); /* now it may come */
+    assert_int_equal(bench_find_sent(b, KILN_MSG_UPGRADED)->upgraded.report,
+                     KILN_UPGRADE_IS_REFUSED);
 }
 
 static void the_old_version_reports_why_the_new_one_failed(void **state) {
@@ -429,6 +521,9 @@ int main(void) {
         test_with_bench(a_board_without_keys_takes_no_release),
         test_with_bench(the_version_that_runs_is_done_at_once),
         test_with_bench(a_fetch_is_tried_three_times_in_a_connection),
+        test_with_bench(a_fetch_that_fails_with_its_connection_is_no_fault),
+        test_with_bench(each_order_has_its_own_fetches),
+        test_with_bench(only_its_own_fetches_count),
         test_with_bench(a_fetch_that_fails_is_not_begun_again_once_it_is_forgotten),
         test_with_bench(other_blobs_do_not_make_it_ready),
         test_with_bench(it_says_again_where_it_is_after_a_reconnect_and_when_asked),

@@ -7,26 +7,24 @@
 #define EVERY_DAY 0x7fu
 #define FIRST_WEEKDAY 3u /* 1970-01-01 was a Thursday; Monday is 0 */
 
-static bool parse_day_name(kiln_str text, uint32_t *out_day) {
+/* Monday is 0; -1: no day. */
+static int day_of(kiln_str text) {
     static const char *const name[] = {"Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"};
-    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(name); i++) {
-        if (!kiln_str_is(text, name[i])) continue;
-        *out_day = i;
-        return true;
-    }
-    return false;
+    for (int i = 0; i < (int)KILN_ARRAY_COUNT(name); i++)
+        if (kiln_str_is(text, name[i])) return i;
+    return -1;
 }
 
 /* "Mon-Fri,Sun" as bits. A range may go over Sunday. */
 static bool parse_days(kiln_str text, uint8_t *out_days) {
     uint32_t days = 0;
     while (text.size) {
-        kiln_str last = kiln_str_cut(&text, ','), first = kiln_str_cut(&last, '-');
-        uint32_t from = 0, to = 0;
-        if (!parse_day_name(first, &from)) return false;
-        to = from;
-        if (last.size && !parse_day_name(last, &to)) return false;
-        for (uint32_t day = from; days |= 1u << day, day != to;) day = (day + 1) % 7;
+        const kiln_str range = kiln_str_cut(&text, ',');
+        kiln_str last = range;
+        const kiln_str first = kiln_str_cut(&last, '-');
+        const int from = day_of(first), to = first.size < range.size ? day_of(last) : from;
+        if (from < 0 || to < 0) return false;
+        for (int day = from; days |= 1u << day, day != to;) day = (day + 1) % 7;
     }
     *out_days = (uint8_t)days;
     return days != 0;

@@ -38,6 +38,8 @@ static void a_window_is_open_or_comes_next(void **state) {
          MONDAY + 5 * DAY + 11 * HOUR},
         {"Tue,Thu 10:00-11:00", MONDAY + 2 * DAY, MONDAY + 3 * DAY + 10 * HOUR,
          MONDAY + 3 * DAY + 11 * HOUR},
+        {"Sun 10:00-11:59", MONDAY, MONDAY + 6 * DAY + 10 * HOUR,
+         MONDAY + 6 * DAY + 11 * HOUR + 59 * 60},
         {"2023-11-15 18:00-24:00", MONDAY, MONDAY + 2 * DAY + 18 * HOUR, MONDAY + 3 * DAY},
     };
     (void)state;
@@ -74,15 +76,20 @@ static void what_is_no_time_is_refused_with_examples(void **state) {
                                       "Sat 2:00-06:00",
                                       "Sat 24:00-25:00",
                                       "Sat 02:00-02:00",
-                                      "Sat 02:60-03:00",
+                                      "Sat 02:60-04:00",
+                                      "Sat 02:00-25:00",
+                                      "Sat 23:00-24:01",
+                                      "Sat 02x00-04:00",
+                                      "Sat 0x:00-04:00",
+                                      "Sat 02:0x-04:00",
                                       "sat 02:00-06:00",
                                       "Sat 02:00-06:00 x",
-                                      "Sat- 02:00-06:00x",
+                                      "Sat- 02:00-06:00",
+                                      "Sat-Foo 02:00-06:00",
                                       "Foo 02:00-06:00",
                                       "Sat,,Sun 02:00-06:00",
                                       "2023-02-30 02:00-06:00",
                                       "Sat 24:00-02:00",
-                                      "Sat  aa:bb-cc:dd",
                                       "-Sat 02:00-03:00"};
     (void)state;
     for (size_t i = 0; i < KILN_ARRAY_COUNT(bad); i++) {

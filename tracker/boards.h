@@ -218,6 +218,9 @@ KILN_MUST_USE kiln_status kiln_tracker_requirement_get(kiln_tracker *t, kiln_str
                                                        uint32_t label_count, bool exclusive,
                                                        kiln_tracker_requirement **out_required);
 void kiln_tracker_requirement_unref(kiln_tracker *t, kiln_tracker_requirement *required);
+/* Whether the board has all of these labels. */
+bool kiln_tracker_board_has_labels(const kiln_tracker_board *board, const kiln_msg_label *label,
+                                   uint32_t count);
 /* Whether the device meets the requirement, available or not. */
 bool kiln_tracker_requirement_fits(kiln_tracker_requirement *required, kiln_tracker_device *device);
 /* Whether the requirement takes all slots of the device. */

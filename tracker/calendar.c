@@ -34,22 +34,12 @@ const kiln_tracker_hold *kiln_tracker_hold_of(const kiln_tracker *t,
     return kiln_tracker_find(&t->calendar.hold_of_node, kiln_str_from(board->node));
 }
 
-static bool has_label(const kiln_tracker_board *board, const kiln_msg_label *label) {
-    for (uint32_t i = 0; i < board->up.labels.count; i++)
-        if (kiln_str_equal(board->up.labels.item[i].key, label->key) &&
-            kiln_str_equal(board->up.labels.item[i].value, label->value))
-            return true;
-    return false;
-}
-
 bool kiln_tracker_window_has(const kiln_tracker_window *window, const kiln_tracker_board *board) {
     const kiln_msg_maintenance_row *row = &window->row;
     if (row->board.size && !kiln_str_is(row->board, board->node) &&
         !kiln_str_equal(row->board, board->up.key))
         return false;
-    for (uint32_t i = 0; i < row->labels.count; i++)
-        if (!has_label(board, &row->labels.item[i])) return false;
-    return true;
+    return kiln_tracker_board_has_labels(board, row->labels.item, row->labels.count);
 }
 
 const kiln_tracker_window *kiln_tracker_window_of(const kiln_tracker *t,
@@ -144,10 +134,6 @@ bool kiln_tracker_window_look(kiln_tracker *t, kiln_tracker_window *window) {
     const uint64_t now_ms = kiln_tracker_wall_ms(t);
     const bool was_open = window->is_open;
     uint64_t begin_s = 0, end_s = 0;
-    if (window->row.end_ms > now_ms && window->row.begin_ms) { /* the one that is known */
-        window->is_open = window->row.begin_ms <= now_ms;
-        return window->is_open != was_open;
-    }
     const bool is_any = kiln_week_time_next(&window->when, now_ms / 1000, &begin_s, &end_s);
     window->row.begin_ms = is_any ? begin_s * 1000 : 0;
     window->row.end_ms = is_any ? end_s * 1000 : 0;
@@ -165,7 +151,6 @@ static kiln_status make_window(kiln_tracker *t, const kiln_msg_maintenance_row *
     kiln_arena_init(&window->arena, 512);
     window->row = *row;
     kiln_record_copy(KILN_RECORD_maintenance_row, &window->row, &window->arena);
-    window->row.begin_ms = window->row.end_ms = 0;
     window->when = when;
     window->shown = window->row.text.size
                         ? kiln_str_printf(&window->arena, "%.*s: %.*s", KILN_STR_ARG(row->when),

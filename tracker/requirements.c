@@ -109,14 +109,20 @@ static bool has_label(const kiln_msg_board_up *up, const kiln_msg_label *label) 
     return false;
 }
 
+bool kiln_tracker_board_has_labels(const kiln_tracker_board *board, const kiln_msg_label *label,
+                                   uint32_t count) {
+    for (uint32_t i = 0; i < count; i++)
+        if (!has_label(&board->up, &label[i])) return false;
+    return true;
+}
+
 static bool compare(const kiln_tracker_requirement *required, const kiln_tracker_device *device) {
     const kiln_tracker_board *board = device->board;
     if (!board->known) return false;
     if (required->key.size && !kiln_str_equal(required->key, board->up.key) &&
         !kiln_str_is(required->key, board->node))
         return false;
-    for (uint32_t i = 0; i < required->label_count; i++)
-        if (!has_label(&board->up, &required->label[i])) return false;
+    if (!kiln_tracker_board_has_labels(board, required->label, required->label_count)) return false;
     kiln_strbuf reason = {0};
     bool fits = kiln_target_serves(&required->target, &device->target, &reason);
     kiln_strbuf_deinit(&reason);

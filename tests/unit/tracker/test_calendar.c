@@ -1,5 +1,6 @@
 /* Reserved boards, and maintenance windows. */
 #include <stdio.h>
+#include <string.h>
 
 #include "tests/unit/tracker/fleet.h"
 
@@ -171,6 +172,11 @@ static void reservations_are_kept_over_a_restart(void **state) {
     const kiln_msg_board_row *row = row_of(f, OWNER, "board");
     assert_true(kiln_str_is(row->reserved_by, "ann"));
     assert_int_equal(row->reserved_ms, 3540000);
+    assert_int_equal(reserve(f, OWNER, "board", 0), KILN_OK); /* which is kept as well */
+    fleet_restart(f);
+    fleet_board(f, BOARD, "board", 1);
+    fleet_connect(f, OWNER, KILN_PEER_ADMIN, "owner", "owner");
+    assert_int_equal(row_of(f, OWNER, "board")->reserved_by.size, 0);
 }
 
 static void an_order_is_answered_when_it_is_on_disk(void **state) {
@@ -320,6 +326,122 @@ static void windows_are_kept_over_a_restart_and_keep_their_numbers(void **state)
     assert_int_equal(all->windows.item[0].number, 2);
 }
 
+/* A board whose node and key differ, with two labels. */
+static void labelled_board(fleet *f, const char *node, const char *key) {
+    kiln_msg_label label[] = {{KILN_STR("room"), KILN_STR("lab")},
+                              {KILN_STR("rack"), KILN_STR("2")}};
+    f->who = (kiln_tracker_who){.is_owner = true, .is_proven = true, .person = "owner"};
+    fleet_connect(f, OTHER, KILN_PEER_BOARD, node, "boot");
+    const kiln_message up = {.type = KILN_MSG_BOARD_UP,
+                             .board_up = {.key = kiln_str_from(key),
+                                          .target = KILN_STR(FLEET_TARGET),
+                                          .slots = 1,
+                                          .labels = {label, KILN_ARRAY_COUNT(label)}}};
+    fleet_say(f, OTHER, &up);
+}
+
+static void labels_window(fleet *f, const char *key, const char *value) {
+    kiln_msg_label label[] = {{KILN_STR("room"), KILN_STR("lab")},
+                              {kiln_str_from(key), kiln_str_from(value)}};
+    const kiln_message order = {
+        .type = KILN_MSG_MAINTENANCE_ORDER,
+        .maintenance_order = {.window = {.when = KILN_STR("daily 00:00-24:00"),
+                                         .labels = {label, KILN_ARRAY_COUNT(label)}}}};
+    fleet_say(f, OWNER, &order);
+}
+
+static void a_window_is_for_boards_that_have_all_its_labels(void **state) {
+    fleet *f = *state;
+    set_up(f);
+    labelled_board(f, "n1", "k1");
+    labels_window(f, "rack", "3");
+    labels_window(f, "desk", "2");
+    labels_window(f, "lab", "room");
+    assert_true(kiln_str_is(row_of(f, OWNER, "n1")->state, "free"));
+    labels_window(f, "rack", "2");
+    assert_true(kiln_str_is(row_of(f, OWNER, "n1")->state, "maintenance"));
+}
+
+static void a_window_names_its_board_by_node_or_key(void **state) {
+    static const char *const name[] = {"n1", "k1"};
+    fleet *f = *state;
+    set_up(f);
+    labelled_board(f, "n1", "k1");
+    for (uint64_t i = 0; i < 2; i++) {
+        window(f, OWNER, name[i], "Mon 00:00-01:00");
+        assert_true(kiln_str_is(row_of(f, OWNER, "n1")->state, "maintenance"));
+        remove_window(f, i + 1);
+        assert_true(kiln_str_is(row_of(f, OWNER, "n1")->state, "free"));
+    }
+}
+
+static void a_row_shows_the_window_that_opens_first(void **state) {
+    fleet *f = *state;
+    set_up(f);
+    window(f, OWNER, "board", "Wed 00:00-01:00");
+    window(f, OWNER, "board", "Tue 00:00-01:00");
+    window(f, OWNER, "board", "Thu 00:00-01:00");
+    assert_true(kiln_str_is(row_of(f, OWNER, "board")->maintenance, "Tue 00:00-01:00: new fans"));
+}
+
+static void the_window_of_one_day_closes_for_good(void **state) {
+    fleet *f = *state;
+    set_up(f);
+    window(f, OWNER, "board", "2023-11-13 00:01-00:02");
+    fleet_wait(f, 61 * FLEET_S, everybody);
+    expect_state(f, "maintenance");
+    fleet_wait(f, 60 * FLEET_S, everybody);
+    const kiln_msg_board_row *row = row_of(f, OWNER, "board");
+    assert_true(kiln_str_is(row->state, "free"));
+    assert_int_equal(row->maintenance.size, 0);
+    const kiln_tracker_board *board = kiln_tracker_board_find(f->t, KILN_STR("board"));
+    uint32_t turns = 0;
+    for (uint32_t i = 0; i < board->past_count; i++)
+        turns += board->past[i].what == KILN_TRACKER_PAST_MAINTENANCE;
+    assert_int_equal(turns, 2); /* it began, and was over */
+    request(f, "a", 1);
+    assert_int_equal(granted(f), 1);
+    fleet_forget_sent(f);
+    fleet_say(f, OWNER, &(kiln_message){.type = KILN_MSG_MAINTENANCE_QUERY, .stream = 1});
+    const kiln_msg_maintenance *all = &fleet_take(f, OWNER, KILN_MSG_MAINTENANCE)->maintenance;
+    assert_int_equal(all->windows.item[0].begin_ms, 0);
+    assert_int_equal(all->windows.item[0].end_ms, 0);
+}
+
+static void a_long_reason_is_cut_in_the_boards_row(void **state) {
+    char text[KILN_MESSAGES_NAME + 1];
+    fleet *f = *state;
+    set_up(f);
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    const kiln_message order = {
+        .type = KILN_MSG_MAINTENANCE_ORDER,
+        .maintenance_order = {.window = {.board = KILN_STR("board"),
+                                         .when = KILN_STR("Tue 00:00-01:00"),
+                                         .text = kiln_str_from(text)}}};
+    fleet_say(f, OWNER, &order);
+    assert_int_equal(row_of(f, OWNER, "board")->maintenance.size, KILN_MESSAGES_NAME);
+}
+
+static void rows_of_the_disk_with_unknown_names_are_refused(void **state) {
+    char id[sizeof "board/" + KILN_MESSAGES_TEXT + 1] = "board/";
+    const char *const name[] = {"shelf/1", id};
+    fleet *f = *state;
+    memset(id + strlen(id), 'x', KILN_MESSAGES_TEXT + 1);
+    id[sizeof id - 1] = '\0';
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(name); i++) {
+        const kiln_tracker_row row = {.kind = KILN_TRACKER_ROW_CALENDAR,
+                                      .id = kiln_str_from(name[i])};
+        expect_error(kiln_tracker_calendar_restore(f->t, &row), DATA_LOSS, "unknown name");
+    }
+    id[sizeof id - 2] = '\0'; /* the longest name of a board */
+    const kiln_tracker_row empty = {.kind = KILN_TRACKER_ROW_CALENDAR, .id = kiln_str_from(id)};
+    kiln_status st = kiln_tracker_calendar_restore(f->t, &empty);
+    assert_non_null(st);
+    assert_null(strstr(kiln_status_text(st), "unknown name"));
+    kiln_status_free(st);
+}
+
 static void what_is_no_window_is_refused(void **state) {
     fleet *f = *state;
     set_up(f);
@@ -348,6 +470,12 @@ int main(void) {
         test_with_fleet(a_window_of_labels_is_for_boards_that_have_them),
         test_with_fleet(a_removed_window_gives_its_boards_back),
         test_with_fleet(windows_are_kept_over_a_restart_and_keep_their_numbers),
+        test_with_fleet(a_window_is_for_boards_that_have_all_its_labels),
+        test_with_fleet(a_window_names_its_board_by_node_or_key),
+        test_with_fleet(a_row_shows_the_window_that_opens_first),
+        test_with_fleet(the_window_of_one_day_closes_for_good),
+        test_with_fleet(a_long_reason_is_cut_in_the_boards_row),
+        test_with_fleet(rows_of_the_disk_with_unknown_names_are_refused),
         test_with_fleet(what_is_no_window_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -65,14 +65,7 @@ static kiln_status check_releases(const kiln_msg_upgrade_order *order, char *out
 }
 
 static bool has_labels(const kiln_tracker_board *board, const kiln_msg_upgrade_order *order) {
-    for (uint32_t i = 0; i < order->labels.count; i++) {
-        bool found = false;
-        for (uint32_t k = 0; k < board->up.labels.count; k++)
-            found |= kiln_str_equal(board->up.labels.item[k].key, order->labels.item[i].key) &&
-                     kiln_str_equal(board->up.labels.item[k].value, order->labels.item[i].value);
-        if (!found) return false;
-    }
-    return true;
+    return kiln_tracker_board_has_labels(board, order->labels.item, order->labels.count);
 }
 
 /* The boards that the order is about, in its order. NOT_FOUND: a name, or all of them. */
@@ -160,7 +153,7 @@ void kiln_tracker_upgrade_order(kiln_tracker *t, kiln_tracker_peer *client,
 
 void kiln_tracker_upgrade_order_persisted(kiln_tracker *t, uint64_t persist, const char *failure) {
     kiln_tracker_upgrade_orders *own = &t->upgrade_orders;
-    if (!own->persist || own->persist != persist) return;
+    if (own->persist != persist) return;
     const kiln_tracker_peer *client = kiln_tracker_peer_find(t, own->peer);
     own->persist = 0;
     if (failure)

@@ -143,8 +143,12 @@ static void the_order_is_on_disk_before_it_is_answered_or_a_board_is_told(void *
     set_up(f, 1);
     fleet_wait(f, FLEET_S, alive(1)); /* events of boards are written */
     f->hold_disk = true;
+    fleet_open_job(f, 30, "j", false); /* written before it */
+    const uint32_t others = f->persists.count;
+    assert_true(others > 0);
     const kiln_message message = begin(1, 1);
     fleet_say(f, ADMIN, &message);
+    for (uint32_t i = 0; i < others; i++) fleet_persist(f, NULL);
     assert_null(fleet_take(f, ADMIN, KILN_MSG_UPGRADES));
     assert_null(fleet_take(f, BOARD(0), KILN_MSG_UPGRADE));
     fleet_say(f, ADMIN, &message);
@@ -154,6 +158,9 @@ static void the_order_is_on_disk_before_it_is_answered_or_a_board_is_told(void *
     assert_true(is_told(f, 0, KILN_UPGRADE_PREPARE));
     report(f, 0, KILN_UPGRADE_IS_READY, "");
     assert_null(fleet_take(f, BOARD(0), KILN_MSG_UPGRADE));
+    fleet_disconnect(f, BOARD(0));
+    board_up(f, 0, "old", true);
+    assert_null(fleet_take(f, BOARD(0), KILN_MSG_UPGRADE)); /* also not when it connects */
     while (f->persists.count) fleet_persist(f, NULL);
     assert_true(is_told(f, 0, KILN_UPGRADE_RESTART));
 }
@@ -166,7 +173,10 @@ static void a_full_disk_stops_the_upgrade(void **state) {
     const kiln_message message = begin(1, 1);
     fleet_say(f, ADMIN, &message);
     while (f->persists.count) fleet_persist(f, "no space");
-    assert_int_equal(fleet_take(f, ADMIN, KILN_MSG_ERROR)->error.code, KILN_RESOURCE_EXHAUSTED);
+    const kiln_message *error = fleet_take(f, ADMIN, KILN_MSG_ERROR);
+    assert_int_equal(error->error.code, KILN_RESOURCE_EXHAUSTED);
+    assert_int_equal(error->error.lease, 0);
+    expect_contains(error->error.text.data, "no space");
     assert_true(is_told(f, 0, KILN_UPGRADE_FORGET));
     f->hold_disk = false;
     assert_state(f, STOPPED);
@@ -183,6 +193,7 @@ static void a_board_ends_its_leases_before_it_restarts_and_gets_no_more(void **s
     fleet_forget_sent(f);
     report(f, 0, KILN_UPGRADE_IS_READY, "");
     assert_stage(f, 0, DRAINING);
+    assert_true(kiln_tracker_board_find(f->t, KILN_STR("b0"))->upgrading);
     assert_non_null(fleet_take(f, 20, KILN_MSG_LEASE_GRANT)); /* for fewer trials */
     assert_null(fleet_take(f, 20, KILN_MSG_LEASE_LOST));
     assert_null(fleet_take(f, BOARD(0), KILN_MSG_UPGRADE));
@@ -207,7 +218,11 @@ static void a_failed_canary_stops_the_upgrade(void **state) {
     assert_true(is_told(f, 0, KILN_UPGRADE_PREPARE));
     report(f, 0, KILN_UPGRADE_IS_READY, "");
     restart(f, 0);
+    fleet_forget_sent(f);
     report(f, 0, KILN_UPGRADE_IS_FAILED, "its self-check failed");
+    assert_null(fleet_take(f, BOARD(0), KILN_MSG_UPGRADE)); /* it knows */
+    const kiln_tracker_board *failed = kiln_tracker_board_find(f->t, KILN_STR("b0"));
+    assert_int_equal(failed->past[failed->past_count - 1].what, KILN_TRACKER_PAST_UPGRADE);
     assert_state(f, STOPPED);
     assert_stage(f, 0, FAILED);
     expect_str(status(f)->upgrade.text, "board b0 failed: its self-check failed");
@@ -346,6 +361,7 @@ static void cancelling_calls_back_all_that_have_not_restarted(void **state) {
         .upgrade_order = {.act = KILN_UPGRADE_CANCEL, .reason = KILN_STR("too early")}};
     order(f, &message);
     assert_state(f, CANCELLED);
+    expect_str(status(f)->upgrade.text, "too early");
     assert_true(is_told(f, 0, KILN_UPGRADE_FORGET));
     assert_stage(f, 0, CANCELLED);
     assert_stage(f, 1, RESTARTING);
@@ -433,7 +449,9 @@ static void wrong_orders_are_refused(void **state) {
     kiln_message message = begin(0, 1);
     message.upgrade_order.releases.count = 0;
     fleet_say(f, ADMIN, &message);
-    assert_int_equal(fleet_take(f, ADMIN, KILN_MSG_ERROR)->error.code, KILN_INVALID_ARGUMENT);
+    const kiln_msg_error *error = &fleet_take(f, ADMIN, KILN_MSG_ERROR)->error;
+    assert_int_equal(error->code, KILN_INVALID_ARGUMENT);
+    assert_int_equal(error->lease, 0);
     message.upgrade_order.releases.item = two;
     message.upgrade_order.releases.count = 2;
     fleet_say(f, ADMIN, &message);
@@ -463,6 +481,65 @@ static void wrong_orders_are_refused(void **state) {
     const kiln_message *refused = fleet_take(f, ADMIN, KILN_MSG_ERROR);
     assert_int_equal(refused->error.code, KILN_FAILED_PRECONDITION);
     expect_contains(refused->error.text.data, "the upgrade to 0.2.0 is under way");
+    message.upgrade_order.releases.count = 0; /* what is wrong with the order comes first */
+    fleet_say(f, ADMIN, &message);
+    assert_int_equal(fleet_take(f, ADMIN, KILN_MSG_ERROR)->error.code, KILN_INVALID_ARGUMENT);
+}
+
+static void labels_choose_boards_that_have_introduced_themselves(void **state) {
+    kiln_msg_label label[] = {{KILN_STR("room"), KILN_STR("lab")},
+                              {KILN_STR("rack"), KILN_STR("2")}};
+    fleet *f = *state;
+    set_up(f, 1);
+    kiln_message up = {.type = KILN_MSG_BOARD_UP,
+                       .board_up = {.key = KILN_STR("b1"),
+                                    .target = KILN_STR("nonsense"), /* which is refused */
+                                    .slots = 1,
+                                    .upgrades = true,
+                                    .labels = {label, KILN_ARRAY_COUNT(label)}}};
+    fleet_connect(f, BOARD(1), KILN_PEER_BOARD, "b1", "old");
+    fleet_say(f, BOARD(1), &up);
+    fleet_connect(f, BOARD(2), KILN_PEER_BOARD, "b2", "old");
+    up.board_up.key = KILN_STR("b2");
+    up.board_up.target = KILN_STR(FLEET_TARGET);
+    fleet_say(f, BOARD(2), &up);
+    kiln_message message = begin(0, 1);
+    message.upgrade_order.labels.item = label;
+    message.upgrade_order.labels.count = KILN_ARRAY_COUNT(label);
+    const kiln_msg_upgrades *chosen = order(f, &message);
+    assert_int_equal(chosen->boards.count, 1);
+    expect_str(chosen->boards.item[0].node, "b2");
+    report(f, 2, KILN_UPGRADE_IS_FAILED, "");
+    message = begin(0, 1);
+    assert_int_equal(order(f, &message)->boards.count, 2); /* of all that are known */
+}
+
+static void the_upgrade_names_the_person_that_ordered_it(void **state) {
+    fleet *f = *state;
+    set_up(f, 1);
+    f->who.person = "olga";
+    fleet_connect(f, 34, KILN_PEER_ADMIN, "olgas-pc", "admin-2");
+    const kiln_message message = begin(0, 1);
+    fleet_say(f, 34, &message);
+    expect_str(fleet_take(f, 34, KILN_MSG_UPGRADES)->upgrades.upgrade.by, "olga");
+}
+
+static void a_board_that_is_forgotten_stays_in_the_list_without_its_key(void **state) {
+    fleet *f = *state;
+    set_up(f, 2);
+    kiln_message message = begin(0, 2);
+    order(f, &message);
+    fleet_disconnect(f, BOARD(1));
+    message = (kiln_message){.type = KILN_MSG_BOARD_ORDER,
+                             .board_order = {.board = KILN_STR("b1"), .forget = true}};
+    fleet_say(f, ADMIN, &message);
+    assert_null(kiln_tracker_board_find(f->t, KILN_STR("b1")));
+    const kiln_msg_upgrades *upgrades = status(f);
+    assert_int_equal(upgrades->boards.count, 2);
+    expect_str(upgrades->boards.item[1].node, "b1");
+    assert_int_equal(upgrades->boards.item[1].key.size, 0);
+    report(f, 0, KILN_UPGRADE_IS_READY, "");
+    assert_stage(f, 1, WAITING);
 }
 
 static void boards_are_listed_by_pages(void **state) {
@@ -549,6 +626,9 @@ int main(void) {
         test_with_fleet(it_goes_on_after_a_restart_of_the_tracker),
         test_with_fleet(reports_of_another_upgrade_or_of_strangers_change_nothing),
         test_with_fleet(wrong_orders_are_refused),
+        test_with_fleet(labels_choose_boards_that_have_introduced_themselves),
+        test_with_fleet(the_upgrade_names_the_person_that_ordered_it),
+        test_with_fleet(a_board_that_is_forgotten_stays_in_the_list_without_its_key),
         test_with_fleet(boards_are_listed_by_pages),
         test_with_fleet(a_board_gets_the_statements_that_the_order_had),
         test_with_fleet(boards_may_get_the_archives_and_no_others),

@@ -50,8 +50,13 @@ ABOUT = [
     ("PROJECT_ORDER", {"project": "default", "act": 3, "person": "eve", "role": 4}, DENIED, DENIED, DENIED, DENIED),
     ("PROJECT_ORDER", {"project": "p", "act": 5, "signer": "5a" * 32}, DENIED, DENIED, DENIED, DENIED),
     ("PROJECT_ORDER", {"project": "p", "act": 6, "signer": "a5" * 32}, DENIED, DENIED, DENIED, DENIED),
+    ("JOB_ORDER", {"job": "theirs", "priority": 0}, NOT_FOUND, DENIED, DENIED, None),
     ("CANCEL", {"scope": 1, "id": "theirs"}, DENIED, DENIED, DENIED, DENIED),
     ("CANCEL", {"scope": 0, "id": "theirs"}, NOT_FOUND, DENIED, DENIED, None),
+    ("RESERVE", {"board": "nowhere"}, NOT_FOUND, NOT_FOUND, NOT_FOUND, NOT_FOUND),
+    ("MAINTENANCE_QUERY", {}, None, None, None, None),
+    ("RECORDS_ASK", {"question": 0, "tuner": ""}, None, None, None, None),
+    ("UPGRADE_QUERY", {}, DENIED, DENIED, DENIED, DENIED),
     ("GOAWAY", {"reason": "x"}, None, None, None, None),
     ("KEY_TAKEN", {"generation": 7}, None, None, None, None),  # of an offer that nobody made
 ]

@@ -257,7 +257,7 @@ class Peer:
             if got == "PING":
                 self.send("PONG", on, **answer)
 
-    def hello(self, role, node, token=None, versions=(1, 5), **more):
+    def hello(self, role, node, token=None, versions=(1, 6), **more):
         """HELLO, and a proof of `token` (bytes) where one is given. Returns WELCOME's or ERROR's values: (name, values)."""
         nonce = hashlib.sha256(node.encode() + str(time.monotonic_ns()).encode()).digest()
         if token:

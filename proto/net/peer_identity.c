@@ -135,8 +135,9 @@ kiln_status kiln_conn_admit_web(kiln_conn *conn, const kiln_msg_hello *hello) {
     if (peer->role != KILN_PEER_WEB || hello->person.size == 0) return KILN_OK;
     peer->by_web = true;
     memcpy(peer->person, hello->person.data, hello->person.size);
-    memcpy(peer->signed_in, hello->signed_in.data,
-           KILN_MIN(hello->signed_in.size, sizeof peer->signed_in - 1));
+    if (hello->signed_in.size)
+        memcpy(peer->signed_in, hello->signed_in.data,
+               KILN_MIN(hello->signed_in.size, sizeof peer->signed_in - 1));
     peer->is_owner = is_own_user(peer);
     kiln_status st = is_vouched(peer) ? KILN_OK : find_person(conn, &is_admin);
     if (st) return st;

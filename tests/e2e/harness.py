@@ -31,7 +31,7 @@ def program(name):
     """Path of one of our programs; a path stays what it is."""
     if "/" in str(name):
         return str(name)
-    folder = {"kiln": "cli", "kiln-tracker": "tracker", "kiln-tuner": "tuner", "kiln-rpc-server": "rpc-server"}[name]
+    folder = {"kiln": "cli", "kiln-tracker": "tracker", "kiln-tuner": "tuner", "kiln-rpc-server": "rpc-server", "kiln-web": "web"}[name]
     return str(PROGRAMS / folder / name)
 
 

@@ -10,6 +10,7 @@ import http.server
 import json
 import pathlib
 import re
+import signal
 import sys
 import threading
 import time
@@ -278,8 +279,7 @@ def main():
     server = Server(Lab(options.boards, trials=options.trials, hostile=not options.plain_names), options.port, options.changes)
     print(server.link, flush=True)
     try:
-        while True:
-            time.sleep(3600)
+        signal.pause()
     except KeyboardInterrupt:
         server.stop()
 

@@ -13,7 +13,6 @@ import re
 import signal
 import sys
 import threading
-import time
 import urllib.parse
 
 from made_up import HOSTILE, Lab

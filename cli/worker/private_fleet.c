@@ -95,8 +95,7 @@ static kiln_status choose_device(const kiln_target *target, kiln_arena *process,
     return st;
 }
 
-kiln_status kiln_private_fleet_start(const char *db_path, const kiln_target *target,
-                                     kiln_events *events, kiln_arena *process,
+kiln_status kiln_private_fleet_start(const kiln_private_fleet_options *options, kiln_arena *process,
                                      kiln_private_fleet **out_fleet) {
     kiln_private_fleet *f = KILN_ARENA_NEW(process, kiln_private_fleet);
     f->process = process;
@@ -108,24 +107,25 @@ kiln_status kiln_private_fleet_start(const char *db_path, const kiln_target *tar
     const char *tracker[] = {"--listen", f->address, "--state",
                              kiln_arena_printf(process, "%s/tracker", f->folder), NULL};
     const char *tuner[] = {"--tracker", f->address,
-                           "--db",      db_path,
+                           "--db",      options->db_path,
                            "--state",   kiln_arena_printf(process, "%s/tuner", f->folder),
                            NULL};
     const char *device[OFFER_ARGS + 1] = {NULL};
-    st = choose_device(target, process, device);
-    const char *server[] = {
-        "--tracker",    f->address, "--key",
-        "this-machine", "--state",  kiln_arena_printf(process, "%s/rpc-server", f->folder),
-        "--calibrate", /* the command brings what is known of this machine */
-        "never",        device[0],  device[1],
-        device[2],      device[3],  NULL};
+    if (options->target) st = choose_device(options->target, process, device);
+    const char *server[] = {"--tracker",   f->address,
+                            "--key",       "this-machine",
+                            "--state",     kiln_arena_printf(process, "%s/rpc-server", f->folder),
+                            "--calibrate", options->calibrates ? "once" : "never",
+                            device[0],     device[1],
+                            device[2],     device[3],
+                            NULL};
     /* First, while every core is there; it waits for the tracker. */
     if (!st) st = start(f, RPC_SERVER, server);
     if (!st) leave_the_measuring_core(f);
     if (!st) st = start(f, TRACKER, tracker);
     if (!st) st = start(f, TUNER, tuner);
     if (st) {
-        kiln_private_fleet_stop(f, events);
+        kiln_private_fleet_stop(f);
         return kiln_status_note(st, "starting the private fleet");
     }
     *out_fleet = f;
@@ -157,23 +157,21 @@ kiln_status kiln_private_fleet_check(kiln_private_fleet *fleet) {
     return KILN_OK;
 }
 
-void kiln_private_fleet_stop(kiln_private_fleet *f, kiln_events *events) {
-    if (!f) return;
+const char *kiln_private_fleet_stop(kiln_private_fleet *f) {
+    const char *crashed = NULL;
+    if (!f) return NULL;
     for (member m = 0; m < MEMBER_COUNT; m++) {
         kiln_child_exit how = {0};
         uint64_t end_ns = kiln_clock_ns() + STOP_NS;
         kiln_child_stop(&f->child[m]);
         while (f->child[m].pid && !kiln_child_ended(&f->child[m], &how) && kiln_clock_ns() < end_ns)
             kiln_clock_wait_until(kiln_clock_ns() + KILN_NS_PER_MS);
-        if (how.signal)
-            kiln_events_text(events,
-                             "%s of the private fleet crashed when it was asked to end (signal "
-                             "%d): please report it; results are stored",
-                             member_name[m], how.signal);
+        if (how.signal) crashed = member_name[m];
         kiln_child_destroy(&f->child[m]);
     }
     if (f->moved) sched_setaffinity(0, sizeof f->cores, &f->cores);
     /* A temporary folder that stays harms nobody. */
     kiln_status_free(kiln_folder_remove(f->folder));
     close(f->folder_fd);
+    return crashed;
 }

@@ -271,12 +271,20 @@ static void close_job(kiln_tune *t) {
     kiln_client_send(t->client, &close);
 }
 
+static void stop_fleet(kiln_tune *t) {
+    const char *crashed = kiln_private_fleet_stop(t->fleet);
+    if (!crashed) return;
+    kiln_events_text(t->events,
+                     "%s of the private fleet crashed when it was asked to end: please report it; "
+                     "results are stored",
+                     crashed);
+}
+
 kiln_status kiln_tune_run_job(kiln_tune *t) {
     const kiln_tune_options *o = t->options;
     t->events->job = t->job;
-    kiln_status st = o->tracker ? KILN_OK
-                                : kiln_private_fleet_start(t->db_path, &t->target, t->events,
-                                                           t->process, &t->fleet);
+    const kiln_private_fleet_options fleet = {.db_path = t->db_path, .target = &t->target};
+    kiln_status st = o->tracker ? KILN_OK : kiln_private_fleet_start(&fleet, t->process, &t->fleet);
     kiln_client_options client = {.tracker = o->tracker ? o->tracker
                                              : t->fleet ? kiln_private_fleet_address(t->fleet)
                                                         : NULL,
@@ -307,7 +315,7 @@ kiln_status kiln_tune_run_job(kiln_tune *t) {
         st = home;
     if (t->client) close_job(t);
     kiln_client_close(t->client);
-    kiln_private_fleet_stop(t->fleet, t->events);
+    stop_fleet(t);
     t->end_ns = kiln_clock_ns();
     return st;
 }

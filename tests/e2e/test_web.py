@@ -6,11 +6,13 @@ import os
 import pathlib
 import queue
 import resource
+import signal
 import socket
 import ssl
 import subprocess
 import sys
 import threading
+import types
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -19,6 +21,7 @@ import harness
 from harness import until
 from web_data import PROGRAM, Server
 
+DIGITS = pathlib.Path(__file__).resolve().parents[2] / "examples/digits/digits.onnx"
 HOSTILE = "<img src=x onerror=alert(1)>\"'`${7*7}"
 
 
@@ -395,6 +398,25 @@ def test_kiln_web_prints_a_link_that_signs_in(world):
     assert os.stat(world.home / "web-token").st_mode & 0o77 == 0
     child.terminate()
     world.ends(child)
+
+
+def test_kiln_web_without_a_tracker_brings_a_fleet(world):
+    child = world.start("kiln", "web")
+    until(lambda: "#token=" in child.log.read_text() or child.poll() is not None, "the link")
+    link = next(line for line in child.log.read_text().splitlines() if "#token=" in line)
+    server = types.SimpleNamespace(base=link.partition("/#")[0], token=link.partition("#token=")[2])
+    until(lambda: get(server, "boards")[1]["total"] == 1, "this machine as a board")
+    world.run("submit", DIGITS, "--web", server.base, "--trials", "4", "-o", world.path("digits.kiln"))
+    assert (world.home / "kiln.db").exists()
+    child.send_signal(signal.SIGINT)
+    assert child.wait(timeout=harness.DEADLINE_S) == 0
+    world.left_nothing()
+
+
+def test_kiln_web_whose_server_fails_ends_its_fleet(world):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        world.refused("web", "--listen", str(taken.getsockname()[1]), says="it is in use")
+    world.left_nothing()
 
 
 if __name__ == "__main__":

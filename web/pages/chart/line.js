@@ -1,6 +1,6 @@
 // Curves over numbers or time.
 import {s} from '../dom.js';
-import {axes, legend} from './axes.js';
+import {axes} from './axes.js';
 import {extent} from './scale.js';
 import {thinned} from './series.js';
 
@@ -32,7 +32,7 @@ export function line({width, height, x, y, series, marks = []}) {
   const values = [...all.map(point => point[1]), ...used.flatMap(one => (one.band ?? []).flatMap(([, low, high]) => [low, high])), ...(y.include ?? [])];
   const domainY = y.domain ?? extent(values, value => Number.isFinite(value) && (y.kind !== 'log' || value > 0));
   if (!domainX || !domainY) return null;
-  const at = axes({width, height, x: {...x, domain: domainX}, y: {...y, domain: domainY}});
+  const at = axes({width, height, x: {...x, domain: domainX}, y: {...y, domain: domainY}, series: used});
   for (const {value, text} of marks) drawMark(at, value, text);
   for (const one of used) {
     if (one.band) at.svg.append(s('path', {class: `band fill-${one.tone}`, d: bandPath(one.band, at.x, at.y)}));
@@ -42,7 +42,6 @@ export function line({width, height, x, y, series, marks = []}) {
     at.svg.append(s('circle', {class: `fill-${one.tone}`, cx: at.x(lastX), cy: at.y(lastY), r: 3}));
     if (one.label) at.svg.append(s('text', {class: 'name', x: at.plot.right, y: at.y(lastY) - LABEL_PX, 'text-anchor': 'end'}, one.label));
   }
-  if (used.length > 1) legend(at.svg, at.plot, used, at.afterTitle);
   return {svg: at.svg};
 }
 

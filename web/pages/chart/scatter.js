@@ -1,7 +1,7 @@
 // Clouds of points. Up to a few thousand they are one SVG path per series; more are drawn on a canvas behind the axes, and
 // become paths when the picture is saved.
 import {h, s} from '../dom.js';
-import {axes, legend} from './axes.js';
+import {axes} from './axes.js';
 import {extent} from './scale.js';
 import {Nearest} from './series.js';
 
@@ -59,7 +59,7 @@ export function scatter({width, height, x, y, series, curves = [], onPick, descr
   const domainX = extent([...column(0), ...(x.include ?? [])], finite(x.kind));
   const domainY = extent([...column(1), ...(y.include ?? [])], finite(y.kind));
   if (!domainX || !domainY) return null;
-  const at = axes({width, height, x: {...x, domain: domainX}, y: {...y, domain: domainY}});
+  const at = axes({width, height, x: {...x, domain: domainX}, y: {...y, domain: domainY}, series: used});
   const total = used.reduce((sum, one) => sum + one.points.length, 0);
   const radius = total > SVG_POINTS_MAX ? RADIUS.many : RADIUS.few;
   const clouds = used.map(one => ({...place(one.points, at, x.kind, y.kind), tone: one.tone, name: one.name}));
@@ -74,7 +74,6 @@ export function scatter({width, height, x, y, series, curves = [], onPick, descr
   }
   for (const curve of curves) at.svg.append(curvePath(curve, at));
   if (selected) at.svg.append(s('circle', {class: 'chosen', cx: at.x(selected[0]), cy: at.y(selected[1]), r: 6}));
-  if (used.length > 1) legend(at.svg, at.plot, used, at.afterTitle);
   const over = describe ? [hover(at.svg, clouds, {onPick, describe, width})] : [];
   return {svg: at.svg, layers, over, saved: isMany ? host => withDots(at.svg, clouds, radius, host) : null};
 }

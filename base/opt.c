@@ -1,10 +1,12 @@
 #include "base/opt.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
 #include "base/file.h"
+#include "base/text.h"
 
 #define HELP_COLUMN 26
 #define SUGGESTION_DISTANCE_MAX 3
@@ -113,12 +115,21 @@ static kiln_status set_flag(bool *flag, kiln_str name, const char *text) {
                       KILN_STR_ARG(name), text);
 }
 
+static kiln_status set_line(const char **line, kiln_str name, const char *text) {
+    char what[64];
+    snprintf(what, sizeof what, "--%.*s", KILN_STR_ARG(name));
+    kiln_status st = kiln_text_check_line(kiln_str_from(text), what);
+    if (!st) *line = text;
+    return st;
+}
+
 static kiln_status set_value(const kiln_opt *option, kiln_str name, const char *text,
                              kiln_arena *arena) {
     kiln_str value = kiln_str_from(text);
     switch (option->kind) {
     case KILN_OPT_FLAG: return set_flag(option->value, name, text);
     case KILN_OPT_TEXT: *(const char **)option->value = text; return KILN_OK;
+    case KILN_OPT_LINE: return set_line(option->value, name, text);
     case KILN_OPT_COUNT:
         if (kiln_str_to_u64(value, option->value)) return KILN_OK;
         return KILN_ERROR(INVALID_ARGUMENT, "--%.*s wants a whole number, not '%s'",

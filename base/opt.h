@@ -15,6 +15,7 @@
 typedef enum kiln_opt_kind {
     KILN_OPT_FLAG,   /* bool *       --json, or --json=no */
     KILN_OPT_TEXT,   /* const char **  --db PATH         */
+    KILN_OPT_LINE,   /* const char **  --job NAME; of printable text (kiln_text_check_line) */
     KILN_OPT_COUNT,  /* uint64_t *   --trials N        */
     KILN_OPT_NUMBER, /* double *     --seconds S       */
     KILN_OPT_LIST,   /* kiln_opt_list * --listen ADDR...  (may be given several times) */

@@ -6,6 +6,7 @@
 
 #define CUT "..."
 #define CUT_BYTES (sizeof CUT - 1)
+#define SHOWN_BYTES 100u /* of a text that is refused */
 
 size_t kiln_text_character(kiln_str text, uint32_t *out_character) {
     static const struct {
@@ -104,6 +105,16 @@ bool kiln_text_is_printable(kiln_str text, kiln_text_form form) {
         if (size != (size_t)(text.data - at) || memcmp(piece, at, size) != 0) return false;
     }
     return true;
+}
+
+kiln_status kiln_text_check_line(kiln_str text, const char *what) {
+    if (kiln_text_is_printable(text, KILN_TEXT_LINE)) return KILN_OK;
+    char shown[SHOWN_BYTES];
+    kiln_text_write(text, KILN_TEXT_LINE, shown, sizeof shown);
+    return KILN_ERROR(INVALID_ARGUMENT,
+                      "%s \"%s\" has line ends or characters that are not printable; give one "
+                      "line of plain text",
+                      what, shown);
 }
 
 /* Bytes written, and how many of them stay if not all fit. */

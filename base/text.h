@@ -9,6 +9,7 @@
 #define KILN_BASE_TEXT_H
 
 #include "base/arena.h"
+#include "base/status.h"
 #include "base/str.h"
 
 #define KILN_TEXT_PIECE_MAX 12u /* bytes of the longest form of one character: \u{10ffff} */
@@ -25,6 +26,10 @@ typedef enum kiln_text_form {
 size_t kiln_text_step(kiln_str *rest, kiln_text_form form, char out_piece[KILN_TEXT_PIECE_MAX]);
 
 bool kiln_text_is_printable(kiln_str text, kiln_text_form form);
+/* The rule for names, reasons and other short texts that people give and lists show: one printable
+ * line. Programs check it where such a text enters: command lines, HTTP, the tracker.
+ * INVALID_ARGUMENT: it is not; the error calls the text `what` and shows its printable form. */
+KILN_MUST_USE kiln_status kiln_text_check_line(kiln_str text, const char *what);
 /* Bytes of the first character of `text`: 1 to 4, or 0 if it is not UTF-8. `*out_character` is its
  * code point. */
 size_t kiln_text_character(kiln_str text, uint32_t *out_character);

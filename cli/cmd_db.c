@@ -338,7 +338,7 @@ kiln_status kiln_cmd_db(kiln_arena *process, int argc, char **argv) {
         KILN_CLIENT_KEY_OPTIONS(&remote.client),
         KILN_ACCURACY_OPTIONS(&accuracy),
         {"output|o", KILN_OPT_TEXT, &c.output, "FILE", "plot: the page to write"},
-        {"reason", KILN_OPT_TEXT, &c.reason, "TEXT", "forget, quarantine, restore: why"},
+        {"reason", KILN_OPT_LINE, &c.reason, "TEXT", "forget, quarantine, restore: why"},
         {"own", KILN_OPT_FLAG, &c.own, NULL,
          "import: sign records without a signature as yours (of kiln-rpc-server --batch), so that "
          "they count"},

@@ -49,7 +49,7 @@ kiln_status kiln_tracker_command_parse(const kiln_tracker_commands *commands, ki
     };
     size_t count = OPTIONS_ALWAYS;
     if (commands->takes_why)
-        option[count++] = (kiln_opt){"why|reason", KILN_OPT_TEXT, &c.why, "TEXT",
+        option[count++] = (kiln_opt){"why|reason", KILN_OPT_LINE, &c.why, "TEXT",
                                      "reason, shown with the board's state"};
     if (commands->takes_times) {
         option[count++] = (kiln_opt){"for", KILN_OPT_TEXT, &c.duration, "TIME",

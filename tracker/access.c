@@ -188,6 +188,20 @@ static bool has_right(kiln_tracker *t, const kiln_tracker_peer *peer, const kiln
     return !job || is_allowed_on_job(t, peer, message, need.right, job);
 }
 
+/* Refuses names and reasons that would spoil lists and logs. Those of an order that makes or
+ * changes something are checked; in questions and in orders to end something they are looked up. */
+static bool has_bad_text(kiln_tracker *t, const kiln_tracker_peer *peer,
+                         const kiln_message *message, kiln_right right) {
+    if (right != KILN_RIGHT_OPEN && right != KILN_RIGHT_MANAGE && right != KILN_RIGHT_RULE)
+        return false;
+    kiln_status st = kiln_message_check_lines(message);
+    if (!st) return false;
+    kiln_tracker_send_status(
+        t, peer, message->stream,
+        message->type == KILN_MSG_JOB_OPEN ? message->job_open.job : (kiln_str){0}, 0, st);
+    return true;
+}
+
 bool kiln_tracker_is_allowed(kiln_tracker *t, const kiln_tracker_peer *peer,
                              const kiln_message *message) {
     kiln_need need;
@@ -197,5 +211,6 @@ bool kiln_tracker_is_allowed(kiln_tracker *t, const kiln_tracker_peer *peer,
     const kiln_tracker_job *job = job_of(t, peer, message, need.scope);
     kiln_tracker_project *project = kiln_tracker_project_find(t, project_of(message, job));
     return !is_over(t, peer, message, NULL) && has_right(t, peer, message, need, job) &&
-           (!project || !is_over(t, peer, message, project));
+           (!project || !is_over(t, peer, message, project)) &&
+           !has_bad_text(t, peer, message, need.right);
 }

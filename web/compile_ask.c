@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/target.h"
+#include "base/text.h"
 #include "web/compile.h"
 #include "web/multipart.h"
 
@@ -36,11 +37,9 @@ static kiln_status add_field(asking *a, const char *name, kiln_str value) {
     for (size_t i = 0; i < KILN_ARRAY_COUNT(known_fields); i++)
         is_known |= strcmp(known_fields[i], name) == 0;
     if (!is_known) return KILN_ERROR(INVALID_ARGUMENT, "there is no setting '%s'", name);
-    for (size_t i = 0; i < value.size; i++)
-        if ((unsigned char)value.data[i] < 0x20)
-            return KILN_ERROR(INVALID_ARGUMENT, "%s is not one line of text", name);
+    kiln_status st = kiln_text_check_line(value, name);
+    if (st) return st;
     json_t *text = json_stringn(value.size ? value.data : "", value.size);
-    if (!text) return KILN_ERROR(INVALID_ARGUMENT, "%s is no UTF-8", name);
     json_t *list = json_object_get(a->fields, name);
     if (!list) {
         list = json_array();

@@ -104,7 +104,8 @@ static kiln_status read_text(const kiln_param_info *info, kiln_str text, kiln_st
     if (memchr(text.data ? text.data : "", 0, text.size))
         return KILN_ERROR(INVALID_ARGUMENT, "%s has a NUL character", info->name);
     *out = text;
-    return KILN_OK;
+    /* What a body brings is kept and shown to others. */
+    return info->place == KILN_PLACE_BODY ? kiln_text_check_line(text, info->name) : KILN_OK;
 }
 
 static kiln_status add_text(const kiln_param_info *info, kiln_str text, kiln_param *param) {

@@ -19,25 +19,6 @@ static const char *copy_text(const kiln_call *call, const char *name) {
     return kiln_str_dup(kiln_http_arena(call->request), kiln_call_text(call, name));
 }
 
-/* Names are shown in lists, and are parts of others' commands. */
-static kiln_status check_line(kiln_str text, const char *name) {
-    for (size_t i = 0; i < text.size; i++)
-        if ((unsigned char)text.data[i] < 0x20 || text.data[i] == 0x7f)
-            return KILN_ERROR(INVALID_ARGUMENT, "%s is not one line of text", name);
-    return KILN_OK;
-}
-
-static kiln_status check_texts(const kiln_call *call) {
-    static const char *const names[] = {"model", "name",      "target",  "project",
-                                        "job",   "precision", "accuracy"};
-    const kiln_param *dims = kiln_call_param(call, "dims");
-    kiln_status st = KILN_OK;
-    for (size_t i = 0; !st && i < KILN_ARRAY_COUNT(names); i++)
-        st = check_line(kiln_call_text(call, names[i]), names[i]);
-    for (uint32_t i = 0; !st && i < dims->text_count; i++) st = check_line(dims->texts[i], "dims");
-    return st;
-}
-
 static kiln_status read_ask(kiln_call *call, kiln_compile_ask *out) {
     *out = (kiln_compile_ask){.person = call->session.who.name,
                               .project = copy_text(call, "project"),
@@ -49,8 +30,6 @@ static kiln_status read_ask(kiln_call *call, kiln_compile_ask *out) {
         return KILN_ERROR(INVALID_ARGUMENT, "name trials or seconds, not both");
     if ((has_trials && !out->trials) || (has_seconds && !out->seconds))
         return KILN_ERROR(INVALID_ARGUMENT, "trials and seconds are at least 1");
-    kiln_status st = check_texts(call);
-    if (st) return st;
     return kiln_uploads_resolve(call->web->uploads, out->person, kiln_call_text(call, "model"),
                                 &out->model);
 }

@@ -20,7 +20,7 @@ kiln_opt_table kiln_compile_options_init(kiln_compile_options *o, kiln_arena *pr
          "file of schedules to pack: \"task KEY\" and the lines of its trace, for each task"},
         {"without", KILN_OPT_TEXT, &o->without, "NAME,...",
          "leave out passes or parts of planning, to measure the effect of each"},
-        {"model-name", KILN_OPT_TEXT, &o->model_name, "TEXT", kiln_model_name_help},
+        {"model-name", KILN_OPT_LINE, &o->model_name, "TEXT", kiln_model_name_help},
         KILN_MODEL_OPTIONS(&o->dim, kiln_sizes_help, &o->import),
         {"json", KILN_OPT_FLAG, &o->json, NULL, "print one object"},
     };

@@ -3,8 +3,10 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "base/text.h"
 #include "cli/common/names.h"
 #include "deploy/runtime/calibrate_kept.h"
+#include "proto/proto.h"
 
 bool kiln_target_is_native(const char *option) {
     kiln_str text = kiln_str_from(option ? option : "native");
@@ -96,8 +98,10 @@ const char kiln_loop_help[] =
 const char kiln_model_name_help[] =
     "name of the model in lists and in the module (default: that of its file)";
 
-kiln_str kiln_model_title(const char *name, const char *path) {
-    return kiln_str_from(name ? name : kiln_file_name(path));
+kiln_str kiln_model_title(const char *name, const char *path, kiln_arena *arena) {
+    return name ? kiln_str_from(name)
+                : kiln_text_printable(kiln_str_from(kiln_file_name(path)), KILN_TEXT_LINE,
+                                      KILN_MESSAGES_NAME, arena);
 }
 
 kiln_status kiln_dim_option(const kiln_opt_list *option, kiln_arena *process,

@@ -51,8 +51,8 @@ KILN_MUST_USE kiln_status kiln_accuracy_option(const kiln_accuracy_options *opti
         "model-memory", KILN_OPT_COUNT, &(import)->memory_mib, "MIB", kiln_memory_help \
     }
 extern const char kiln_dim_help[], kiln_loop_help[], kiln_memory_help[], kiln_model_name_help[];
-/* What people see as the name of a model: `name`, or that of its file. */
-kiln_str kiln_model_title(const char *name, const char *path);
+/* What people see as the name of a model: `name`, or the printable form of its file's name. */
+kiln_str kiln_model_title(const char *name, const char *path, kiln_arena *arena);
 /* Takes --dim NAME=N...; other members of `*out_options` stay. INVALID_ARGUMENT: not of that form,
  * or a name twice. */
 KILN_MUST_USE kiln_status kiln_dim_option(const kiln_opt_list *option, kiln_arena *process,

@@ -10,6 +10,7 @@
 #include "base/rand.h"
 #include "cli/common/boards.h"
 #include "cli/common/names.h"
+#include "cli/common/options.h"
 #include "deploy/run/parcel.h"
 
 #define LEASE_TTL_MS 10000u
@@ -180,7 +181,7 @@ static kiln_status open_job(errand *e, bool *out_emulated) {
         .type = KILN_MSG_JOB_OPEN,
         .job_open = {.job = kiln_str_from(e->job),
                      .spec = {.model = digest,
-                              .model_name = kiln_str_from(kiln_file_name(e->options->name)),
+                              .model_name = kiln_model_title(NULL, e->options->name, e->process),
                               .target = kiln_str_from(text),
                               .searcher = KILN_STR("run"),
                               .by_client = true,

@@ -41,16 +41,16 @@ kiln_opt_table kiln_tune_options_init(kiln_tune_options *o, kiln_arena *process)
          "pack the best schedules into this module; if it runs here or on a board of --tracker, "
          "schedules that are slower inside the module are left out"},
         KILN_ACCURACY_OPTIONS(&o->accuracy),
-        {"model-name", KILN_OPT_TEXT, &o->model_name, "TEXT", kiln_model_name_help},
+        {"model-name", KILN_OPT_LINE, &o->model_name, "TEXT", kiln_model_name_help},
         KILN_MODEL_OPTIONS(&o->dim, kiln_sizes_help, &o->import),
         {"detach", KILN_OPT_FLAG, &o->detach, NULL,
          "do not wait for the end; kiln jobs attach imports the records"},
-        {"job", KILN_OPT_TEXT, &o->job, "ID",
+        {"job", KILN_OPT_LINE, &o->job, "ID",
          "name of the job: the same command attaches to it again, and starts a new run of it after "
          "its end (default: a new name)"},
         {"on", KILN_OPT_TEXT, &o->on, "KEY,K=V,...",
          "only boards of this name and with these labels; either may be left out"},
-        {"project", KILN_OPT_TEXT, &o->project, "NAME",
+        {"project", KILN_OPT_LINE, &o->project, "NAME",
          "project of the job; projects share the boards by weight (default \"default\")"},
         {"weight", KILN_OPT_COUNT, &o->weight, "N",
          "the project's share of the boards relative to others while this job is open; the largest "

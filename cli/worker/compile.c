@@ -135,10 +135,11 @@ static kiln_status note_emulated(const source *in, kiln_arena *process) {
     return st;
 }
 
-static kiln_pack_options pack_options(const kiln_model_call *call, const kiln_pack_stored *stored) {
+static kiln_pack_options pack_options(const kiln_model_call *call, const kiln_pack_stored *stored,
+                                      kiln_arena *arena) {
     const source *in = call->work->context;
     return (kiln_pack_options){.stored = stored->find ? stored : NULL,
-                               .model_name = kiln_model_title(in->model_name, in->path),
+                               .model_name = kiln_model_title(in->model_name, in->path, arena),
                                .provenance = in->provenance,
                                .without = in->without.planners,
                                .accuracy = in->accuracy,
@@ -153,7 +154,7 @@ static kiln_status make_module(const kiln_model_call *call, kiln_graph *graph, k
                                kiln_isolated_result *out_result) {
     source *in = call->work->context;
     const kiln_pack_stored stored = kiln_model_stored(call);
-    kiln_pack_options options = pack_options(call, &stored);
+    kiln_pack_options options = pack_options(call, &stored, arena);
     kiln_pack_report packed;
     kiln_compilation *compilation = NULL;
     kiln_status st =
@@ -309,7 +310,7 @@ static kiln_status make_library(const kiln_model_call *call, kiln_graph *graph, 
                                 kiln_isolated_result *out_result) {
     source *in = call->work->context;
     const kiln_pack_stored stored = kiln_model_stored(call);
-    kiln_pack_options options = pack_options(call, &stored);
+    kiln_pack_options options = pack_options(call, &stored, arena);
     kiln_module_bucket only = {0};
     const kiln_module_sizes module = {.bucket_count = 1, .bucket = &only};
     kiln_compilation *compilation = NULL;

@@ -144,7 +144,7 @@ static kiln_status send_model(kiln_tune *t, kiln_msg_job_spec *spec) {
 static kiln_status open_job(kiln_tune *t) {
     const kiln_tune_options *o = t->options;
     kiln_hash128 identity;
-    kiln_msg_job_spec spec = {.model_name = kiln_model_title(o->model_name, o->model),
+    kiln_msg_job_spec spec = {.model_name = kiln_model_title(o->model_name, o->model, t->process),
                               .target = kiln_str_from(t->target_text),
                               .searcher = kiln_str_from(o->search),
                               .trials = o->trials == KILN_TUNE_TRIALS_UNSAID

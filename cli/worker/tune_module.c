@@ -219,14 +219,14 @@ static kiln_status pack_variants(const kiln_model_call *call, kiln_graph *graph,
     const kiln_pack_stored stored = kiln_model_stored(call);
     kiln_compilation *c = NULL;
     kiln_pack_kernels kernels = {0};
-    kiln_pack_options options = {.kernels = &kernels,
-                                 .model_name =
-                                     kiln_model_title(t->options->model_name, t->options->model),
-                                 .provenance = t->provenance,
-                                 .accuracy = t->accuracy,
-                                 .is_part = t->bytes != NULL,
-                                 .step = kiln_model_step,
-                                 .step_context = (void *)(uintptr_t)call};
+    kiln_pack_options options = {
+        .kernels = &kernels,
+        .model_name = kiln_model_title(t->options->model_name, t->options->model, arena),
+        .provenance = t->provenance,
+        .accuracy = t->accuracy,
+        .is_part = t->bytes != NULL,
+        .step = kiln_model_step,
+        .step_context = (void *)(uintptr_t)call};
     kiln_chosen before = {0}; /* what the default module chose */
     kiln_str answer = {0};
     const kiln_str *nothing;

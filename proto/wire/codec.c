@@ -318,6 +318,37 @@ kiln_message kiln_message_printable(const kiln_message *message, kiln_arena *are
     return copy_message(message, COPY_PRINTABLE, arena);
 }
 
+/* ---- Checking texts ---- */
+
+static kiln_status check_lines(const kiln_schema *schema, const void *owner);
+
+static kiln_status check_field_lines(const kiln_field_info *field, const void *at) {
+    kiln_status st = KILN_OK;
+    if (field->kind == KILN_FIELD_text && field->limit < KILN_MESSAGES_PROSE)
+        return kiln_text_check_line(*(const kiln_str *)at, field->name);
+    if (field->kind == KILN_FIELD_nest)
+        return check_lines(kiln_schema_of_record(field->record), at);
+    if (field->kind != KILN_FIELD_list) return KILN_OK;
+    const kiln_schema *record = kiln_schema_of_record(field->record);
+    const kiln_any_list *list = at;
+    for (uint32_t i = 0; !st && i < list->count; i++)
+        st = check_lines(record, (const char *)list->item + i * record->size);
+    return st;
+}
+
+static kiln_status check_lines(const kiln_schema *schema, const void *owner) {
+    kiln_status st = KILN_OK;
+    for (uint32_t i = 0; !st && i < schema->field_count; i++)
+        st = check_field_lines(&schema->field[i], (const char *)owner + schema->field[i].offset);
+    return st;
+}
+
+kiln_status kiln_message_check_lines(const kiln_message *message) {
+    const kiln_schema *schema = kiln_schema_of_message(message->type);
+    KILN_CHECK(schema != NULL);
+    return kiln_status_note(check_lines(schema, &message->hello), "%s", schema->id);
+}
+
 void kiln_record_copy(kiln_record_type type, void *record, kiln_arena *arena) {
     copy_fields(kiln_schema_of_record(type), COPY_AS_IT_IS, record, arena);
 }

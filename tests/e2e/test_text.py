@@ -182,8 +182,14 @@ def test_text_of_peers_through_a_tracker_is_made_printable(world):
             "searcher": "random", "trials": 1, "seconds": 0.0, "form": 0, "by_client": False, "detach": True, "labels": []}
     spec.pop("records")
     name, answer = client.ask("JOB_OPEN", "JOB_STATE", 3, job="j0b", spec=spec)
+    assert name == "ERROR" and answer["code"] == 3 and "one line of plain text" in answer["text"], (name, answer)
+    spec.update(model_name="m.onnx", user="u", project="default", key="", tasks="")
+    name, answer = client.ask("JOB_OPEN", "JOB_STATE", 4, job="j0b", spec=spec)
     said = f"{name} {answer}"
-    for command in (["fleet", "list"], ["fleet", "show", "b0a4d"], ["fleet", "log", "b0a4d"], ["fleet", "drain", "b0a4d", "--why", "x\x1b[2Jy"],
+    assert name == "JOB_STATE", said
+    done = world.run("fleet", "drain", "b0a4d", "--why", "x\x1b[2Jy", "--tracker", address, ok=False)
+    assert done.returncode != 0 and '--why "x\\x1b[2Jy" has line ends' in done.stderr, done.stderr
+    for command in (["fleet", "list"], ["fleet", "show", "b0a4d"], ["fleet", "log", "b0a4d"], ["fleet", "drain", "b0a4d", "--why", "a new fan"],
                     ["fleet", "show", "b0a4d"], ["jobs", "list"], ["jobs", "show", "j0b"]):
         for more in ([], ["--json"]):
             done = world.run(*command, *more, "--tracker", address, ok=False)

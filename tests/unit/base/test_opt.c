@@ -122,12 +122,16 @@ static void single_options_are_set_by_name(void **state) {
         {{"json", "1"}, "--json takes no value"},
         {{"trials", NULL}, "--trials wants a value N"},
         {{"trials", "x"}, "--trials wants a whole number, not 'x'"},
+        {{"job", "nightly 7"}, NULL},
+        {{"job", "a\nb"}, "--job \"a\\x0ab\" has line ends or characters that are not printable"},
     };
+    const char *job = NULL;
     uint64_t trials = 0;
     bool json = false;
     kiln_opt_list listen = {0};
     const kiln_opt option[] = {{"trials|n", KILN_OPT_COUNT, &trials, "N", ""},
                                {"json", KILN_OPT_FLAG, &json, NULL, ""},
+                               {"job", KILN_OPT_LINE, &job, "NAME", ""},
                                {"listen", KILN_OPT_LIST, &listen, "ADDR", ""}};
     const kiln_opt_table table = {.option = option, .option_count = KILN_ARRAY_COUNT(option)};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {

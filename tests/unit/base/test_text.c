@@ -98,6 +98,28 @@ static void long_text_is_cut_after_a_whole_character(void **state) {
     kiln_arena_deinit(&arena);
 }
 
+static void names_are_one_printable_line(void **state) {
+    (void)state;
+    static const char *const good[] = {"", "digits.onnx", "nightly run 7", "\xc3\xa9t\xc3\xa9"},
+                             *const bad[] = {"a\nb",
+                                             "a\tb",
+                                             "\x1b[2J",
+                                             "\x7f",
+                                             "\xc2\x9b",
+                                             "\xe2\x80\xae"
+                                             "abc",
+                                             "\xff",
+                                             "\r"};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(good); i++)
+        expect_ok(kiln_text_check_line(kiln_str_from(good[i]), "name"));
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(bad); i++)
+        expect_error_at(kiln_text_check_line(kiln_str_from(bad[i]), "name"), KILN_INVALID_ARGUMENT,
+                        "one line of plain text", bad[i], (int)i);
+    expect_error(kiln_text_check_line(KILN_STR("a\nb"), "the job's name"), INVALID_ARGUMENT,
+                 "the job's name \"a\\x0ab\" has line ends");
+    expect_error(kiln_text_check_line(KILN_STR("a\0b"), "name"), INVALID_ARGUMENT, "\\x00");
+}
+
 static void json_is_escaped_once_more(void **state) {
     (void)state;
     kiln_strbuf out = {0};
@@ -134,6 +156,7 @@ int main(void) {
         cmocka_unit_test(bytes_that_are_no_utf8_are_escaped),
         cmocka_unit_test(prose_keeps_lines_that_are_indented),
         cmocka_unit_test(long_text_is_cut_after_a_whole_character),
+        cmocka_unit_test(names_are_one_printable_line),
         cmocka_unit_test(json_is_escaped_once_more),
         cmocka_unit_test(every_character_comes_out_printable),
     };

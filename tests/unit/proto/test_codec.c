@@ -362,6 +362,22 @@ static void a_copy_keeps_every_byte_of_a_text(void **state) {
     assert_true(kiln_str_is(copy.error.text, "\x1b[0m\x80"));
 }
 
+/* Error texts may have lines, as they are escaped where they are shown. */
+static void short_texts_of_a_message_are_checked_wherever_they_are(void **state) {
+    (void)state;
+    kiln_msg_label label = {KILN_STR("room"), KILN_STR("a\nb")};
+    kiln_message message = {.type = KILN_MSG_JOB_OPEN, .job_open = {.job = KILN_STR("j")}};
+    expect_ok(kiln_message_check_lines(&message));
+    message.job_open.spec.model_name = KILN_STR("\x1b[2J");
+    expect_error(kiln_message_check_lines(&message), INVALID_ARGUMENT, "model_name \"\\x1b[2J\"");
+    message.job_open.spec.model_name = KILN_STR("m");
+    message.job_open.spec.labels.item = &label;
+    message.job_open.spec.labels.count = 1;
+    expect_error(kiln_message_check_lines(&message), INVALID_ARGUMENT, "JOB_OPEN");
+    const kiln_message error = kiln_message_error(KILN_ABORTED, 0, "\x1b[0m\n");
+    expect_ok(kiln_message_check_lines(&error));
+}
+
 static void a_copy_shares_nothing(void **state) {
     (void)state;
     for_each(copies_deeply);
@@ -445,6 +461,7 @@ int main(void) {
         test_with_arena(a_text_with_a_nul_is_refused),
         test_with_arena(an_unknown_type_is_unimplemented),
         test_with_arena(a_copy_keeps_every_byte_of_a_text),
+        cmocka_unit_test(short_texts_of_a_message_are_checked_wherever_they_are),
         cmocka_unit_test(a_copy_shares_nothing),
         test_with_arena(bytes_of_every_message_are_as_they_were),
         test_with_arena(what_version_1_said_still_means_the_same),

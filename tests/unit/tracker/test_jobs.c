@@ -24,6 +24,39 @@ static void a_job_is_on_disk_before_it_is_answered(void **state) {
     assert_int_equal(answer->job_state.state, KILN_JOB_WAITING);
 }
 
+static void a_job_with_a_name_that_is_no_line_is_refused(void **state) {
+    fleet *f = *state;
+    kiln_message open = fleet_job("j", false), odd[4];
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(odd); i++) odd[i] = open;
+    odd[0].job_open.job = KILN_STR("a\nforged");
+    odd[1].job_open.spec.model_name = KILN_STR("a\x1b[2J.onnx");
+    odd[2].job_open.spec.project = KILN_STR("a\tb");
+    kiln_msg_label label = {KILN_STR("room"), KILN_STR("1\r")};
+    odd[3].job_open.spec.labels.item = &label;
+    odd[3].job_open.spec.labels.count = 1;
+    fleet_connect(f, 30, KILN_PEER_CLIENT, "client", "c");
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(odd); i++) {
+        fleet_say(f, 30, &odd[i]);
+        const kiln_message *error = fleet_take(f, 30, KILN_MSG_ERROR);
+        assert_non_null(error);
+        assert_int_equal(error->error.code, KILN_INVALID_ARGUMENT);
+        expect_contains(error->error.text.data, "one line of plain text");
+        assert_int_equal(kiln_tracker_counts_of(f->t).jobs_open, 0);
+    }
+    fleet_say(f, 30, &open);
+    assert_int_equal(kiln_tracker_counts_of(f->t).jobs_open, 1);
+}
+
+/* So that a job of before the rule can be ended. */
+static void what_ends_a_job_may_name_any(void **state) {
+    fleet *f = *state;
+    const kiln_message cancel = {.type = KILN_MSG_CANCEL,
+                                 .cancel = {.scope = KILN_CANCEL_JOB, .id = KILN_STR("a\nb")}};
+    fleet_connect(f, 30, KILN_PEER_CLIENT, "client", "c");
+    fleet_say(f, 30, &cancel);
+    assert_int_equal(fleet_take(f, 30, KILN_MSG_ERROR)->error.code, KILN_NOT_FOUND);
+}
+
 static void a_job_needs_its_model_and_then_its_records(void **state) {
     fleet *f = *state;
     kiln_digest digest[KILN_TRACKER_JOB_BLOBS_MAX];
@@ -884,6 +917,8 @@ static void a_stored_job_that_does_not_decode_is_named(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_fleet(a_job_is_on_disk_before_it_is_answered),
+        test_with_fleet(a_job_with_a_name_that_is_no_line_is_refused),
+        test_with_fleet(what_ends_a_job_may_name_any),
         test_with_fleet(a_job_needs_its_model_and_then_its_records),
         test_with_fleet(a_job_that_cannot_be_kept_is_refused),
         test_with_fleet(a_tuner_hears_of_its_job_when_that_is_on_disk),

@@ -85,6 +85,8 @@ static const kiln_param_info infos[] = {
     {KILN_PLACE_QUERY, "all", KILN_PARAM_FLAG, false, 0, "d"},
     {KILN_PLACE_QUERY, "model", KILN_PARAM_DIGEST, false, 0, "e"},
     {KILN_PLACE_QUERY, "ratio", KILN_PARAM_NUMBER, false, 0, "f"},
+    {KILN_PLACE_BODY, "name", KILN_PARAM_TEXT, false, 64, "g"},
+    {KILN_PLACE_BODY, "dims", KILN_PARAM_TEXTS, false, 64, "h"},
 };
 static const kiln_route made = {
     .method = "GET", .path = "/x/{id}", .param = infos, .param_count = KILN_ARRAY_COUNT(infos)};
@@ -130,6 +132,24 @@ static void wrong_parameters_are_refused_by_name(void **state) {
         expect_error(read(bad[i].path, *state, &call), INVALID_ARGUMENT, bad[i].why);
 }
 
+/* What bodies bring is shown to others. */
+static void texts_of_a_body_are_printable_lines(void **state) {
+    static const char *const bad[] = {"{\"name\":\"a\\nb\"}", "{\"name\":\"a\\u001b[2J\"}",
+                                      "{\"name\":\"a\\u009b\"}", "{\"name\":\"\\u202ea\"}",
+                                      "{\"dims\":[\"n=1\",\"b\\t=1\"]}"};
+    kiln_call call;
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(bad); i++) {
+        expect_ok(read("/x/board", *state, &call));
+        expect_error_at(kiln_params_read_body(&call, kiln_str_from(bad[i])), KILN_INVALID_ARGUMENT,
+                        "one line of plain text", bad[i], (int)i);
+        json_decref(call.body);
+    }
+    expect_ok(read("/x/board", *state, &call));
+    expect_ok(kiln_params_read_body(&call, KILN_STR("{\"name\":\"\\u00e9t\\u00e9 1\"}")));
+    expect_str(kiln_call_text(&call, "name"), "\xc3\xa9t\xc3\xa9 1");
+    json_decref(call.body);
+}
+
 /* ---- The document ---- */
 
 static void check_answer(const char *whole, const json_t *schemas) {
@@ -166,6 +186,7 @@ int main(void) {
         cmocka_unit_test(rows_are_consistent),
         test_with_arena(parameters_have_their_types),
         test_with_arena(wrong_parameters_are_refused_by_name),
+        test_with_arena(texts_of_a_body_are_printable_lines),
         cmocka_unit_test(the_document_has_every_route),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

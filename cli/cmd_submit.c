@@ -17,7 +17,7 @@
 #define TOKEN_BYTES_MAX ((size_t)512)
 
 typedef struct submit {
-    const char *model, *web, *token_file, *project, *out;
+    const char *model, *name, *web, *token_file, *project, *out;
     kiln_opt_list target, dim;
     uint64_t trials, seconds;
     kiln_accuracy_options accuracy;
@@ -78,6 +78,8 @@ static kiln_str question_of(const submit *s, const char *digest) {
                           "dims", list_json(&s->dim));
     if (s->trials) json_object_set_new(q, "trials", json_integer((json_int_t)s->trials));
     if (s->seconds) json_object_set_new(q, "seconds", json_integer((json_int_t)s->seconds));
+    const kiln_str name = kiln_model_title(s->name, s->model, s->process);
+    json_object_set_new(q, "name", json_stringn(name.data, name.size));
     if (s->project) json_object_set_new(q, "project", json_string(s->project));
     if (s->accuracy.precision)
         json_object_set_new(q, "precision", json_string(s->accuracy.precision));
@@ -307,6 +309,7 @@ kiln_status kiln_cmd_submit(kiln_arena *process, int argc, char **argv) {
          "size of a dimension that the model leaves open (repeat for each dimension)"},
         KILN_ACCURACY_OPTIONS(&s.accuracy),
         {"project", KILN_OPT_LINE, &s.project, "NAME", "project of the job (default \"default\")"},
+        {"name", KILN_OPT_LINE, &s.name, "TEXT", kiln_model_name_help},
         {"output|o", KILN_OPT_TEXT, &s.out, "MODULE",
          "file to write (default: the model's name with .kiln); of several targets its name gets "
          "their number"},

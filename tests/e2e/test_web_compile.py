@@ -100,12 +100,15 @@ def test_the_command_submits(world):
     [module] = world.json("submit", file, "--web", server.base, "-o", world.path("one.kiln"))
     digest = hashlib.sha256(pathlib.Path(world.path("one.kiln")).read_bytes()).hexdigest()
     assert module["module"] == digest and module["file"] == world.path("one.kiln"), module
-    world.run("inspect", "one.kiln")
+    assert world.json("inspect", "one.kiln")[0]["metadata"]["model"] == pathlib.Path(file).name
+    world.run("submit", file, "--web", server.base, "--name", "small one", "-o", world.path("named.kiln"))
+    assert world.json("inspect", "named.kiln")[0]["metadata"]["model"] == "small one"
     uploads = sorted((world.home / "web/models").glob("*/*"))
     world.run("submit", file, "--web", server.base + "/", "--target", "native", "--target", "x86-64", "-o", world.path("two.kiln"))
     assert pathlib.Path(world.path("two.1.kiln")).read_bytes() == pathlib.Path(world.path("one.kiln")).read_bytes()
     assert pathlib.Path(world.path("two.2.kiln")).exists() and sorted((world.home / "web/models").glob("*/*")) == uploads
     world.refused("submit", file, says="--web URL is missing")
+    world.refused("submit", file, "--web", server.base, "--name", "a\nb", says='--name "a\\x0ab" has line ends')
     world.refused("submit", file, "--web", "http://127.0.0.1:1", says="127.0.0.1:1")
     world.refused("submit", file, "--web", server.base, "--target", "abacus", says="the server: ")
     pathlib.Path(world.path("wrong")).write_text("kiln-x-0\n")
@@ -120,6 +123,8 @@ def test_tuning_is_a_job_of_the_person(world):
     world.tuner(server.address)
     world.board(server.address)
     answer = compiled(server, model, target="native", trials="6")
+    world.run("submit", world.zoo("gemm:64x64x64"), "--web", server.base, "--trials", "6", "--name", "nightly gemm", "-o", world.path("tuned.kiln"))
+    assert {"nightly gemm"} < {row["model_name"] for row in world.json("jobs", "list", "--tracker", server.address)}
     [module] = answer["targets"]
     [job] = [row for row in server.get("jobs")["items"] if row["job"] == module["job"]]
     assert job["state"] == "done" and module["bytes"] > 0 and module["progress"]["tasks"], job

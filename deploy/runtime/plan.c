@@ -51,7 +51,7 @@ static const kiln_device_row *row_of(const kiln_module_plan *plan, uint32_t devi
     return kiln_device_row_of((kiln_device_kind)kind);
 }
 
-static uint32_t alignment_on(const kiln_module_plan *plan, uint32_t device) {
+uint32_t kiln_plan_alignment(const kiln_module_plan *plan, uint32_t device) {
     return kiln_memory_row_of(row_of(plan, device)->memory)->alignment;
 }
 
@@ -138,7 +138,7 @@ static bool port_owns(const kiln_plan_port *port, uint32_t count, uint32_t sourc
 }
 
 static bool lies_within(const kiln_module_plan *plan, const kiln_plan_buffer *b, uint64_t bytes) {
-    return b->offset % alignment_on(plan, b->device) == 0 && b->offset <= bytes &&
+    return b->offset % kiln_plan_alignment(plan, b->device) == 0 && b->offset <= bytes &&
            b->size_bytes <= bytes - b->offset;
 }
 
@@ -189,7 +189,7 @@ static bool suits(const step_check *c, uint32_t index, const kiln_manifest_arg *
     const kiln_plan_buffer *buffer = &c->plan->buffer[index];
     kiln_module_storage storage = c->plan->buffer[kiln_module_plan_root(c->plan, index)].storage;
     bool port = storage == KILN_STORAGE_INPUT || storage == KILN_STORAGE_OUTPUT;
-    uint64_t alignment = alignment_on(c->plan, device);
+    uint64_t alignment = kiln_plan_alignment(c->plan, device);
     return bytes == buffer->size_bytes && buffer->device == device &&
            buffer->offset % (buffer->stride ? alignment : 1) == 0 &&
            buffer->stride % (int64_t)alignment == 0 &&
@@ -375,7 +375,9 @@ static kiln_status decode_manifests(step_check *c, kiln_arena *scratch) {
     return KILN_OK;
 }
 
-kiln_status kiln_module_plan_check(const kiln_module_plan *plan) {
+/* `flow` may be NULL; else it is allocated in `arena`. */
+static kiln_status check_plan(const kiln_module_plan *plan, kiln_arena *arena,
+                              kiln_plan_flow *flow) {
     kiln_status st = check_counts(plan);
     if (!st) st = check_metadata(plan);
     if (!st) st = check_devices(plan);
@@ -398,7 +400,18 @@ kiln_status kiln_module_plan_check(const kiln_module_plan *plan) {
     for (uint32_t i = 0; i < plan->kernel_count; i++) c.kernel_device[i] = KILN_PLAN_NONE;
     st = decode_manifests(&c, &scratch);
     if (!st) st = check_steps(&c);
-    if (!st) st = kiln_plan_walk(plan, c.loop_of, &scratch);
+    kiln_flow_recorder *recorder = !st && flow ? kiln_flow_begin(plan, arena, &scratch) : NULL;
+    if (!st) st = kiln_plan_walk(plan, c.loop_of, recorder, &scratch);
+    if (!st && recorder) *flow = kiln_flow_end(recorder, c.loop_of);
     kiln_arena_deinit(&scratch);
     return kiln_status_note(st, "module plan");
+}
+
+kiln_status kiln_module_plan_check(const kiln_module_plan *plan) {
+    return check_plan(plan, NULL, NULL);
+}
+
+kiln_status kiln_module_plan_follow(const kiln_module_plan *plan, kiln_arena *arena,
+                                    kiln_plan_flow *out_flow) {
+    return check_plan(plan, arena, out_flow);
 }

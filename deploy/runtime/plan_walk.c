@@ -41,11 +41,13 @@ typedef struct walk {
     const kiln_module_plan *plan;
     const uint32_t *loop_of;
     kiln_arena *scratch;
+    kiln_flow_recorder *recorder;     /* NULL: nobody wants to know */
     uint32_t *first_write, *last_use; /* [buffer_count] by root; NEVER */
     uint32_t
         *kept_until;     /* [buffer_count] by root: the end of the last loop that reads it again; or
                           * 0 */
     range **written;     /* [buffer_count] by root */
+    range **carried;     /* [buffer_count] by root: what steps of loops write over it */
     uint32_t *row_until; /* [buffer_count] for rows that an iteration wrote: the last step that may
                           * read them; or 0 */
     live live;
@@ -182,10 +184,23 @@ static void note_use(walk *w, uint32_t buffer, uint32_t index, uint32_t loop) {
     if (w->last_use[root] == NEVER || w->last_use[root] < last) w->last_use[root] = last;
 }
 
+/* Notes which earlier steps wrote the bytes that step `index` reads. */
+static void record_read(const walk *w, uint32_t buffer, uint32_t index) {
+    const uint32_t root = kiln_module_plan_root(w->plan, buffer);
+    uint64_t begin, end;
+    if (!w->recorder || kiln_flow_reads(w->recorder, buffer, index)) return;
+    reach(w, buffer, &begin, &end);
+    for (const range *r = w->written[root]; r; r = r->next)
+        if (r->begin < end && begin < r->end) kiln_flow_add(w->recorder, r->index, index);
+    for (const range *r = w->carried[root]; r; r = r->next)
+        if (r->begin < end && begin < r->end) kiln_flow_add(w->recorder, r->index, index);
+}
+
 static kiln_status follow_read(const walk *w, uint32_t buffer, uint32_t index) {
     uint32_t root = kiln_module_plan_root(w->plan, buffer);
     const kiln_plan_buffer *b = &w->plan->buffer[root];
     bool given = b->storage == KILN_STORAGE_INPUT || b->storage == KILN_STORAGE_CONSTANT;
+    record_read(w, buffer, index);
     if (w->row_until[buffer] > 0 && index <= w->row_until[buffer]) return KILN_OK;
     if (!given && !has_all(w, buffer, index, READABLE))
         return KILN_ERROR(INVALID_ARGUMENT, "buffer %u is read before it is written", buffer);
@@ -231,6 +246,9 @@ static kiln_status follow_carry(walk *w, uint32_t index) {
     kiln_status st = follow_read(w, from, index);
     note_use(w, from, index, loop);
     note_use(w, to, index, loop);
+    range *r = KILN_ARENA_NEW(w->scratch, range);
+    *r = (range){.begin = to_begin, .end = to_end, .index = index, .next = w->carried[root]};
+    w->carried[root] = r;
     return st;
 }
 
@@ -263,6 +281,7 @@ static void note_copying(walk *w, uint32_t index) {
 /* Copied bytes keep their place until the event, even if they are not read. */
 static void follow_event(walk *w, uint32_t index) {
     const kiln_plan_step *step = &w->plan->step[index];
+    if (w->recorder) kiln_flow_add(w->recorder, step->after, index);
     w->done[step->device] = KILN_MAX(w->done[step->device], step->after + 1);
     copying **at = &w->copying[step->device];
     while (*at) {
@@ -367,6 +386,17 @@ static uint32_t neighbour(const live *l, uint32_t rank, bool above) {
     return node - l->leaf_count;
 }
 
+/* Notes that the bytes of a root are in use from now on, or no longer, unless another live root has
+ * exactly its place. */
+static void count_place(walk *w, uint32_t root, bool alive) {
+    const kiln_plan_buffer *buffer = &w->plan->buffer[root];
+    for (int above = 0; w->recorder && above < 2; above++) {
+        const uint32_t near = neighbour(&w->live, w->live.rank_of[root], above);
+        if (near != NEVER && overlap(buffer, &w->plan->buffer[w->live.root_at[near]])) return;
+    }
+    if (w->recorder) kiln_flow_count(w->recorder, root, alive);
+}
+
 /* Adds the results of step `index` in the arena to the live buffers, which must lie elsewhere. Live
  * buffers do not overlap, unless they have the same place, so it suffices to check the nearest
  * ones. */
@@ -386,7 +416,9 @@ static kiln_status enter(walk *w, uint32_t index, uint32_t written) {
                                   other);
         }
     }
+    count_place(w, root, true);
     set_live(&w->live, rank, true);
+    if (w->recorder) kiln_flow_lives(w->recorder, root, index, KILN_MAX(w->last_use[root], index));
     uint32_t *ending = &w->live.ending[KILN_MAX(w->last_use[root], index)];
     w->live.next[root] = *ending;
     *ending = root + 1;
@@ -413,12 +445,29 @@ static kiln_status enter_stacked(walk *w, uint32_t loop) {
 
 static kiln_status follow_memory(walk *w, uint32_t index) {
     const kiln_plan_step *step = &w->plan->step[index];
-    for (uint32_t root = index ? w->live.ending[index - 1] : 0; root; root = w->live.next[root - 1])
+    for (uint32_t root = index ? w->live.ending[index - 1] : 0; root;
+         root = w->live.next[root - 1]) {
         set_live(&w->live, w->live.rank_of[root - 1], false);
+        count_place(w, root - 1, false);
+    }
     kiln_status st = step->action == KILN_ACTION_LOOP ? enter_stacked(w, index) : KILN_OK;
     for (uint32_t i = step->arg_count - step->output_count; !st && i < step->arg_count; i++)
         st = enter(w, index, step->arg[i]);
+    if (!st && w->recorder) kiln_flow_end_step(w->recorder, index);
     return st;
+}
+
+/* Buffers outside of arenas: constants and inputs are there from the beginning, outputs until the
+ * end. */
+static void record_lives(const walk *w) {
+    for (uint32_t i = 0; w->recorder && i < w->plan->buffer_count; i++) {
+        const kiln_module_storage storage = w->plan->buffer[i].storage;
+        const uint32_t end = w->plan->step_count ? w->plan->step_count - 1 : 0;
+        if (storage == KILN_STORAGE_OUTPUT && w->first_write[i] != NEVER)
+            kiln_flow_lives(w->recorder, i, w->first_write[i], end);
+        if (storage == KILN_STORAGE_INPUT) kiln_flow_lives(w->recorder, i, 0, w->last_use[i]);
+        if (storage == KILN_STORAGE_CONSTANT) kiln_flow_lives(w->recorder, i, 0, end);
+    }
 }
 
 static kiln_status follow(walk *w) {
@@ -437,6 +486,7 @@ static kiln_status follow(walk *w) {
             st = KILN_ERROR(INVALID_ARGUMENT, "output %u is never written", i);
     for (uint32_t i = 0; !st && i < plan->step_count; i++)
         st = kiln_status_note(follow_memory(w, i), "step %u", i);
+    if (!st) record_lives(w);
     return st;
 }
 
@@ -466,16 +516,18 @@ static void make_live(walk *w) {
 }
 
 kiln_status kiln_plan_walk(const kiln_module_plan *plan, const uint32_t *loop_of,
-                           kiln_arena *scratch) {
+                           kiln_flow_recorder *recorder, kiln_arena *scratch) {
     size_t table_bytes = plan->buffer_count * sizeof(uint32_t);
     walk w = {
         .plan = plan,
         .loop_of = loop_of,
         .scratch = scratch,
+        .recorder = recorder,
         .first_write = kiln_arena_alloc(scratch, table_bytes),
         .last_use = kiln_arena_alloc(scratch, table_bytes),
         .kept_until = KILN_ARENA_ARRAY(scratch, uint32_t, plan->buffer_count),
         .written = KILN_ARENA_ARRAY(scratch, range *, plan->buffer_count),
+        .carried = KILN_ARENA_ARRAY(scratch, range *, plan->buffer_count),
         .row_until = KILN_ARENA_ARRAY(scratch, uint32_t, plan->buffer_count),
     };
     memset(w.first_write, 0xff, table_bytes); /* NEVER */

@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/status.h"
 #include "deploy/format.h"
+#include "deploy/runtime/plan_flow.h"
 
 /* The last step of a loop's body. */
 static inline uint32_t kiln_plan_loop_end(const kiln_module_plan *plan, uint32_t loop) {
@@ -19,8 +20,11 @@ static inline uint32_t kiln_plan_loop_end(const kiln_module_plan *plan, uint32_t
  * KILN_PLAN_NONE for none. */
 bool kiln_plan_is_in_loop(const uint32_t *loop_of, uint32_t step, uint32_t loop);
 
-/* Checks the rules of kiln_module_plan_check between steps. Errors: INVALID_ARGUMENT. */
+/* Checks the rules of kiln_module_plan_check between steps. Notes in `recorder` where values come
+ * from and how long they live; NULL: nowhere. Errors: INVALID_ARGUMENT. */
 KILN_MUST_USE kiln_status kiln_plan_walk(const kiln_module_plan *plan, const uint32_t *loop_of,
-                                         kiln_arena *scratch);
+                                         kiln_flow_recorder *recorder, kiln_arena *scratch);
+/* Of buffers in the memory of a device. */
+uint32_t kiln_plan_alignment(const kiln_module_plan *plan, uint32_t device);
 
 #endif

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "cli/cli.h"
 #include "cli/common/json.h"
+#include "cli/inspect_steps.h"
 #include "cli/module_trust.h"
 #include "deploy/run/run.h"
 #include "deploy/runtime/module_open.h"
@@ -14,7 +15,6 @@ typedef struct inspection {
     kiln_str bytes;
     kiln_module *module;
     kiln_module_signed proof;
-    bool steps; /* also a line per step */
 } inspection;
 
 static uint32_t format_of(const inspection *i) {
@@ -63,20 +63,6 @@ static void print_ports(const char *title, const kiln_module *module, uint32_t c
     }
 }
 
-static void print_steps(const kiln_module *module) {
-    printf("steps\n");
-    for (uint32_t i = 0; i < kiln_module_step_count(module); i++) {
-        const kiln_module_step *step = kiln_module_step_at(module, i);
-        printf("  %-4u ", i);
-        kiln_print_text(kiln_str_from(step->op), KILN_TEXT_LINE, stdout);
-        if (is_kernel(step))
-            printf("  %s, %.4g MFLOP, task %.16s", step->algorithm, step->flops / 1e6, step->task);
-        printf("  (");
-        kiln_print_text(kiln_str_from(step->name), KILN_TEXT_LINE, stdout);
-        printf(")\n");
-    }
-}
-
 static void print_sizes(const kiln_module *m) {
     const kiln_module_sizes *sizes = kiln_module_sizes_of(m);
     if (!sizes->dim.size) return;
@@ -115,7 +101,6 @@ static void print_text(const inspection *i) {
     for (uint32_t k = 0; k < plan->device_count; k++)
         printf("  %.1f KB of activations on device %u\n",
                (double)plan->device[k].arena_bytes / 1024, k + 1);
-    if (i->steps) print_steps(m);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
@@ -174,21 +159,17 @@ static void print_json(const inspection *i) {
     print_json_sizes(m);
     print_json_ports("input", m, kiln_module_input_count(m), kiln_module_input);
     print_json_ports("output", m, kiln_module_output_count(m), kiln_module_output);
-    for (uint32_t k = 0; i->steps && k < kiln_module_step_count(m); k++) {
-        const kiln_module_step *step = kiln_module_step_at(m, k);
-        kiln_json_line(json_pack("{s:s, s:o, s:o, s:s, s:s, s:f}", "event", "step", "name",
-                                 kiln_json_str(kiln_str_from(step->name)), "op",
-                                 kiln_json_str(kiln_str_from(step->op)), "algorithm",
-                                 step->algorithm, "task", step->task, "flops", step->flops));
-    }
 }
 
 kiln_status kiln_cmd_inspect(kiln_arena *process, int argc, char **argv) {
     bool json = false;
+    bool steps = false;
     inspection i = {0};
     kiln_opt_list trust = {0};
     const kiln_opt option[] = {
-        {"steps", KILN_OPT_FLAG, &i.steps, NULL, "also print each step of a run"},
+        {"steps", KILN_OPT_FLAG, &steps, NULL,
+         "also print each step of a run with what it reads and gives, and each buffer with its "
+         "memory and the steps that it lives for"},
         {"trust", KILN_OPT_LIST, &trust, "WHO", kiln_trust_help},
         {"json", KILN_OPT_FLAG, &json, NULL, "print one object per line"},
     };
@@ -209,6 +190,7 @@ kiln_status kiln_cmd_inspect(kiln_arena *process, int argc, char **argv) {
     if (!st) st = kiln_status_note(kiln_module_inspect(i.bytes, 0, &i.module), "module %s", i.path);
     if (!st) st = kiln_module_signed_read(i.bytes, &i.proof);
     if (!st) json ? print_json(&i) : print_text(&i);
+    if (!st && steps) st = kiln_inspect_steps(i.module, json);
     if (!st && i.proof.state == KILN_MODULE_SIGNED_WRONG)
         st = KILN_ERROR(DATA_LOSS, "module %s: it is not what %s signed", i.path, i.proof.signer);
     if (!st && trust.count)

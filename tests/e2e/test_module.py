@@ -6,6 +6,7 @@ import hashlib
 import math
 import pathlib
 import platform
+import re
 import struct
 import subprocess
 import sys
@@ -40,6 +41,81 @@ def test_inspect_describes_a_module(world):
     assert len(steps) == module["steps"] and sum(step["task"] != "" for step in steps) == module["calls"], steps
     text = world.run("inspect", world.path("d.kiln")).stdout
     assert "image  f32[1,1,8,8], 256 bytes" in text and metadata["model_sha256"] in text, text
+
+
+def split(lines):
+    """The module's line, its steps, and its buffers by number."""
+    return lines[0], [line for line in lines if line["event"] == "step"], {line["buffer"]: line for line in lines if line["event"] == "tensor"}
+
+
+def bytes_in_use(buffers, step, device):
+    """Of the arena of a device, from the places and lives of its buffers: bytes that several share count once, in lines of 64."""
+    used = set()
+    for b in buffers.values():
+        if b["offset"] is not None and b["device"] == device and b["first"] is not None and b["first"] <= step <= b["last"]:
+            used.update(range(b["offset"] // 64, (b["offset"] + b["bytes"] + 63) // 64))
+    return 64 * len(used)
+
+
+def check_steps(lines):
+    """What holds for the steps and buffers of every module."""
+    module, steps, buffers = split(lines)
+    assert [step["number"] for step in steps] == list(range(module["steps"])), "each step has its number"
+    assert sorted(buffers) == list(range(len(buffers))), "each buffer has one line"
+    for step in steps:
+        assert all(source < step["number"] for source in step["sources"]), ("a source comes before what reads it", step)
+        assert step["loop"] is None or step["loop"] < step["number"] and steps[step["loop"]]["action"] == "loop", step
+        for number in step["inputs"] + step["outputs"]:
+            assert buffers[number]["first"] <= step["number"] <= buffers[number]["last"], ("what a step uses is alive", step, buffers[number])
+        for number in step["outputs"]:
+            assert buffers[number]["kind"] in ("output", "workspace") or step["action"] == "alias", step
+        assert step["in_use"] == bytes_in_use(buffers, step["number"], 0), step
+    ends = [b["offset"] + -(-b["bytes"] // 64) * 64 for b in buffers.values() if b["offset"] is not None and b["device"] == 0]
+    assert max(ends, default=0) == module["arena_bytes"], (max(ends, default=0), module)
+    assert max((step["in_use"] for step in steps), default=0) == module["arena_bytes"], "the curve of memory reaches what the module reserves"
+    for port in (line for line in lines if line["event"] in ("input", "output")):
+        [own] = [b for b in buffers.values() if b["kind"] == port["event"] and b["name"] == port["name"]]
+        assert own["bytes"] == port["bytes"] and own["offset"] is None, own
+    assert all(b["name"] is None for b in buffers.values() if b["kind"] in ("constant", "workspace")), "the file has no names of these"
+    return module, steps, buffers
+
+
+def test_inspect_tells_edges_and_lives(world):
+    lines = world.json("inspect", compiled(world), "--steps")
+    _, steps, buffers = check_steps(lines)
+    joined = next(step for step in steps if step["op"] == "conv+add+relu")
+    assert joined["sources"] == [joined["number"] - 2, joined["number"] - 1], "the sum of a branch and what goes around it"
+    flat = next(step for step in steps if step["action"] == "alias")
+    [whole], [again] = flat["inputs"], flat["outputs"]
+    assert buffers[again]["part_of"] == whole and buffers[again]["part_at"] == 0 and buffers[again]["offset"] is None, buffers[again]
+    behind = next(step for step in steps if again in step["inputs"])
+    assert behind["sources"] == [flat["number"]], behind
+    kernels = [step for step in steps if step["action"] == "kernel"]
+    assert all(step["layout_in"] and step["layout_out"] and step["algorithm"] for step in kernels) and flat["layout_in"] == flat["algorithm"] == "", kernels
+    text = world.run("inspect", world.path("d.kiln"), "--steps").stdout
+    assert f"kernel, after steps {joined['sources'][0]} {joined['sources'][1]}, reads buffers" in text, text
+    assert re.search(r"^  0    input image, 256 bytes, steps 0 to 0$", text, re.M), text
+
+
+def test_inspect_tells_edges_of_every_kind_of_module(world):
+    """Skips of a network, windows of concatenations, a recurrence, and a device with memory of its own."""
+    checked = 0
+    for name, options in (("resnet18", []), ("squeezenet1_1", []), ("lstm_lm", []), ("conv:32,8,8,32,3,3,1,1,1,1,1,1,1,1,1", ["--target", "opencl"])):
+        module = world.path("any.kiln")
+        world.run("compile", world.zoo(name), "--db", "none", "-o", module, *(options or ["--target", TARGET]))
+        lines = world.json("inspect", module, "--steps")
+        if options:
+            found, steps, buffers = split(lines)
+            assert found["device_bytes"] == max(step["device_in_use"] for step in steps) > 0, found
+            assert {step["action"] for step in steps} >= {"copy", "event", "kernel"}, steps
+            assert all(step["device_in_use"] == bytes_in_use(buffers, step["number"], 1) for step in steps), steps
+            event = next(step for step in steps if step["action"] == "event")
+            assert event["sources"] and steps[event["sources"][0]]["action"] == "copy", event
+        else:
+            _, steps, _ = check_steps(lines)
+            assert sum(len(step["sources"]) > 1 for step in steps) >= 8, name
+        checked += len(steps)
+    print(f"# {checked} steps")
 
 
 def test_a_tuned_module_names_its_database(world):
@@ -179,6 +255,12 @@ def test_modules_of_every_format_are_read(world):
                                     (3, [(k * 7) % 5 - 2 for k in range(24)], [3, 8], layer)):
         module = STORED / f"format-{number}.kiln"
         assert world.json("inspect", module)[0]["format"] == number
+        _, steps, buffers = check_steps(world.json("inspect", module, "--steps"))
+        if number == 2:
+            carries = [step for step in steps if step["action"] == "carry"]
+            assert len(carries) == 2 and all(step["loop"] == 2 for step in carries), steps
+            assert steps[-1]["sources"] == [1, carries[0]["number"]], "what the loop begins with, or what it carried"
+            assert buffers[8]["part_of"] == 4 and buffers[8]["last"] == buffers[4]["last"] == 7, buffers
         if platform.machine() == "x86_64":
             [(_, y)] = outputs(world, module, x=(shape, x))
             assert y == right(x), (number, y)

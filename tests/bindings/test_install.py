@@ -114,6 +114,8 @@ def test_an_application_runs_a_module(world):
     place, module = install(world), module_of(world)
     app = compile_app(world, place, "app.c", "app", *pkg_config(place, "--cflags", "--libs", "kiln"))
     fixed = compile_app(world, place, "app.c", "fixed", *pkg_config(place, "--cflags", "kiln-run"), below(place, LIBDIR / "libkiln-run.a"), "-lm")
+    folder, = pkg_config(place, "--variable=libdir", "kiln")
+    assert folder.endswith(str(LIBDIR)), folder
     env = {**os.environ, "LD_LIBRARY_PATH": str(below(place, LIBDIR))}
     said = run(app, module, env=env)
     assert said == f"kiln {VERSION} of header {VERSION}\n1 1 steps, 0 0\n", said

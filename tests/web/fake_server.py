@@ -51,12 +51,15 @@ class Fake:
 
     def __init__(self, lab, missing=()):
         self.lab, self.missing, self.uploads, self.asked, self.encoded = lab, missing, {}, [], {}
+        self.refused_once = {}  # the next question of that method and path: (status, code, message)
         self.routes = [(method, re.compile(f"^{pattern}$"), getattr(self, name)) for method, pattern, name in ROUTES]
 
     def answer(self, method, path, query, body, headers):
         self.asked.append((method, path, query, body if isinstance(body, dict) else None))
         if path.split("/")[0] in self.missing or path in self.missing:
             raise Refused(404, "NOT_FOUND", f"there is no {path}")
+        if (method, path) in self.refused_once:
+            raise Refused(*self.refused_once.pop((method, path)))
         for wanted, pattern, run in self.routes:
             match = pattern.match(path)
             if match and wanted == method:
@@ -146,6 +149,15 @@ class Fake:
         done = len(got + body)
         return {"id": name, "offset": done, "size": size, **({"blob": hashlib.sha256(got + body).hexdigest()} if done == size else {})}
 
+    def show_upload(self, name, **_):
+        got, size = self.uploads[name]
+        return {"id": name, "offset": len(got), "size": size}
+
+    def open_job(self, body, **_):
+        if body["target"] == "abacus":
+            raise Refused(400, "INVALID_ARGUMENT", "there is no target abacus")
+        return {**self.lab.jobs[len([1 for method, path, *_ in self.asked if (method, path) == ("POST", "jobs")])], "model_name": body.get("name", "")}
+
     def compile(self, body, **_):
         return self.compiled("c1")
 
@@ -161,7 +173,7 @@ ROUTES = [
     ("POST", f"boards/{NODE}/(drain|quarantine|release)", "order"), ("GET", "jobs", "jobs"), ("GET", f"jobs/{NODE}", "job"), ("GET", f"jobs/{NODE}/trials", "job_trials"),
     ("POST", f"jobs/{NODE}/(cancel|priority)", "job_order"), ("GET", "queue", "queue"), ("GET", "records/(best|top|history|stats|compare)", "records"), ("GET", f"tasks/{NODE}", "task"),
     ("GET", f"tasks/{NODE}/trials", "task_trials"), ("GET", f"trials/{NODE}", "trial"), ("GET", f"trials/{NODE}/(trace|words|loops|assembly)", "program"), ("GET", "cost-model", "cost_model"),
-    ("GET", f"modules/{NODE}/inspect", "inspect"), ("POST", "uploads", "begin_upload"), ("PATCH", f"uploads/{NODE}", "put_upload"), ("POST", "compile", "compile"), ("GET", f"compile/{NODE}", "compiled"),
+    ("GET", f"modules/{NODE}/inspect", "inspect"), ("POST", "uploads", "begin_upload"), ("GET", f"uploads/{NODE}", "show_upload"), ("PATCH", f"uploads/{NODE}", "put_upload"), ("POST", "jobs", "open_job"), ("POST", "compile", "compile"), ("GET", f"compile/{NODE}", "compiled"),
     ("DELETE", f"compile/{NODE}", "compiled"),
 ]
 

@@ -218,19 +218,95 @@ def test_two_programs_stand_side_by_side(world):
         browser.until("document.querySelectorAll('ol.trace-words').length === 2", "both traces in words")
 
 
-def test_a_model_is_uploaded_in_pieces_and_followed(world):
+def choose_file(browser, path):
+    root = browser.send("DOM.getDocument")["root"]["nodeId"]
+    file = browser.send("DOM.querySelector", nodeId=root, selector="input[type=file]")["nodeId"]
+    browser.send("DOM.setFileInputFiles", files=[str(path)], nodeId=file)
+
+
+FILL = """(fields => { for (const [label, value] of Object.entries(fields)) {
+    const input = document.getElementById([...document.querySelectorAll('.form label')].find(one => one.textContent === label).htmlFor);
+    if (input.multiple) for (const option of input.options) option.selected = value.includes(option.value); else input.value = value;
+    input.dispatchEvent(new Event('change'));
+} document.querySelector('.form').requestSubmit(); return 1; })"""
+
+
+def submit(browser, **fields):
+    browser.evaluate(f"{FILL}({json.dumps(fields)})")
+
+
+def bodies(browser, path):
+    return [body for method, asked, _, body in browser.server.fake.asked if (method, asked) == ("POST", path)]
+
+
+def test_a_model_is_uploaded_in_pieces_and_tuned(world):
     model = pathlib.Path(world.path("m.onnx"))
     model.write_bytes(bytes(range(256)) * 40000)  # three pieces
     with lab(world) as browser:
         browser.go("submit")
-        root = browser.send("DOM.getDocument")["root"]["nodeId"]
-        file = browser.send("DOM.querySelector", nodeId=root, selector="input[type=file]")["nodeId"]
-        browser.send("DOM.setFileInputFiles", files=[str(model)], nodeId=file)
-        browser.evaluate("document.querySelector('.form').requestSubmit()")
-        browser.until("location.hash === '#/compile/c1'", "the compilation")
+        # The first piece is refused, and sent again.
+        browser.evaluate("window.seen = []; new MutationObserver(() => window.seen.push(document.querySelector('.form progress')?.value)).observe(document.querySelector('.form'), {subtree: true, childList: true, attributes: true, characterData: true}); 1")
+        browser.server.fake.refused_once[("PATCH", "uploads/upload-0")] = (503, "UNAVAILABLE", "the server ends")
+        choose_file(browser, model)
+        submit(browser, **{"Priority": "7", "Name in lists": "nightly", "Sizes of open dimensions": "batch=8"})
+        browser.until(f"location.hash === '#/jobs/' + {json.dumps(browser.lab.jobs[1]['job'])}", "the job")
         assert browser.server.fake.uploads["upload-0"][0] == model.read_bytes()
-        question = next(body for method, path, _, body in browser.server.fake.asked if (method, path) == ("POST", "compile"))
-        assert question["targets"] == ["native"] and question["budget"] == {"trials": 1000} and len(question["model"]) == 64, question
+        [question] = bodies(browser, "jobs")
+        assert len(question.pop("model")) == 64
+        assert question == {"target": "native", "trials": 1000, "name": "nightly", "project": "vision", "priority": 7, "dims": ["batch=8"]}, question
+        seen = [value for value in browser.evaluate("window.seen") if value]
+        assert seen == sorted(seen) and len(set(seen)) >= 3, seen
+        browser.events = [event for event in browser.events if "503" not in json.dumps(event)]
+
+
+def test_jobs_for_several_targets_and_one_that_is_refused(world):
+    with lab(world) as browser:
+        browser.go("submit")
+        browser.evaluate("document.querySelector('.form select[multiple]').append(new Option('abacus', 'abacus')); 1")
+        submit(browser, **{"or the SHA-256 of a model sent before": "ab" * 32, "Targets": ["native", "abacus"], "Budget of the search": "seconds"})
+        browser.until("document.querySelector('.form .wrong').textContent === 'abacus: there is no target abacus'", "the refusal in words")
+        assert browser.evaluate("[document.querySelector('.form [role=status]').textContent.includes('1 of 2 jobs are open'), document.querySelectorAll('.form [role=status] a').length]") == [True, 1]
+        questions = bodies(browser, "jobs")
+        assert [one["target"] for one in questions] == ["native", "abacus"] and questions[0]["model"] == "ab" * 32 and questions[0]["seconds"] == 600, questions
+        assert not browser.server.fake.uploads and browser.evaluate("document.querySelector('.form button').disabled") is False
+        browser.events = [event for event in browser.events if "400" not in json.dumps(event)]
+
+
+def test_what_is_wrong_with_a_submission_is_said_in_words(world):
+    with lab(world) as browser:
+        browser.go("submit")
+        for fields, says in (({}, "Choose a model file"), ({"or the SHA-256 of a model sent before": "abc"}, "64 hexadecimal digits"),
+                             ({"or the SHA-256 of a model sent before": "ab" * 32, "Targets": []}, "at least one target"),
+                             ({"Targets": ["native"], "Sizes of open dimensions": "batch"}, "write it as batch=8")):
+            submit(browser, **fields)
+            browser.until(f"document.querySelector('.form .wrong').textContent.includes({json.dumps(says)})", says)
+        assert not bodies(browser, "jobs") and not bodies(browser, "uploads")
+        browser.server.fake.refused_once[("POST", "jobs")] = (429, "RESOURCE_EXHAUSTED", "ana has 8 open jobs already")
+        submit(browser, **{"Sizes of open dimensions": ""})
+        browser.until("document.querySelector('.form .wrong').textContent.includes('ana has 8 open jobs already')", "the server's words")
+        browser.events = [event for event in browser.events if "429" not in json.dumps(event)]
+
+
+def test_a_model_is_submitted_by_keys_alone(world):
+    with lab(world, hostile=False) as browser:
+        browser.go("submit")
+        browser.evaluate("document.querySelector('.form input[type=text]').focus(); 1")
+        browser.send("Input.insertText", text="cd" * 32)
+        browser.key("Enter", 13, text="\r")
+        browser.until("location.hash.startsWith('#/jobs/')", "the job")
+        assert bodies(browser, "jobs")[0]["model"] == "cd" * 32
+
+
+def test_a_model_is_compiled_without_a_job(world):
+    model = pathlib.Path(world.path("m.onnx"))
+    model.write_bytes(b"onnx")
+    with lab(world) as browser:
+        browser.go("submit")
+        choose_file(browser, model)
+        submit(browser, **{"Result": "compile"})
+        browser.until("location.hash === '#/compile/c1'", "the compilation")
+        [question] = bodies(browser, "compile")
+        assert question["targets"] == ["native"] and question["budget"] == {"trials": 1000} and len(question["model"]) == 64 and question["name"] == "m.onnx", question
 
 
 def test_a_session_that_ends_asks_for_a_token_again(world):

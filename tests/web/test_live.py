@@ -64,6 +64,21 @@ def test_a_job_is_followed_from_its_start_to_its_records(world):
         no_view_complains(browser)
 
 
+def test_a_model_is_submitted_as_a_job(world):
+    server = start(world)
+    with open_dashboard(world, server) as browser:
+        browser.go("submit")
+        root = browser.send("DOM.getDocument")["root"]["nodeId"]
+        file = browser.send("DOM.querySelector", nodeId=root, selector="input[type=file]")["nodeId"]
+        browser.send("DOM.setFileInputFiles", files=[str(ROOT / "examples/digits/digits.onnx")], nodeId=file)
+        browser.evaluate("document.querySelector('.form input[max]').value = '7'; document.querySelector('.form').requestSubmit(); 1")
+        browser.until("location.hash.startsWith('#/jobs/')", "the job")
+        browser.until("document.querySelector('h1')?.textContent.includes('digits.onnx')", "the job's page")
+        [row] = server.get("jobs")["items"]
+        assert (row["model_name"], row["priority"], row["trials"]) == ("digits.onnx", 7, 1000), row
+        no_view_complains(browser)
+
+
 def test_a_model_is_compiled_and_its_module_can_be_had(world):
     server = start(world)
     with open_dashboard(world, server) as browser:
@@ -71,7 +86,7 @@ def test_a_model_is_compiled_and_its_module_can_be_had(world):
         root = browser.send("DOM.getDocument")["root"]["nodeId"]
         file = browser.send("DOM.querySelector", nodeId=root, selector="input[type=file]")["nodeId"]
         browser.send("DOM.setFileInputFiles", files=[str(ROOT / "examples/digits/digits.onnx")], nodeId=file)
-        browser.evaluate("(budget => { budget.value = 'none'; budget.dispatchEvent(new Event('change')); })(document.querySelectorAll('.form select')[1]); document.querySelector('.form').requestSubmit(); 1")
+        browser.evaluate("for (const [at, value] of [[0, 'compile'], [2, 'none']]) { const select = document.querySelectorAll('.form select')[at]; select.value = value; select.dispatchEvent(new Event('change')); } document.querySelector('.form').requestSubmit(); 1")
         browser.until("location.hash.startsWith('#/compile/')", "the compilation")
         browser.until("document.querySelector('tbody .chip')?.textContent === 'done'", "the module")
         module = browser.evaluate("fetch(document.querySelector('tbody a.button').href).then(answer => answer.arrayBuffer()).then(bytes => bytes.byteLength)")

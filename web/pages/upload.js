@@ -7,22 +7,24 @@ const RETRY_MS = 500;
 
 const pause = ms => new Promise(resolve => { setTimeout(resolve, ms); });
 
-/** Uploads a File; onProgress(bytes). Gives the name by which POST /compile takes it: its SHA-256, or the upload's. */
+/** Whether the piece may be sent again: the server was away, has too much to do, or has other bytes than we think. */
+const isPassing = error => error instanceof api.ApiError && (error.status === 0 || error.status >= 500 || error.status === 409 || error.status === 429);
+
+/** Uploads a File; onProgress(bytes). Gives the name by which the server takes it: its SHA-256, or the upload's. */
 export async function upload(file, onProgress, signal) {
-  const begun = await api.post('uploads', null, {headers: {'Upload-Length': String(file.size)}, signal});
-  let {offset = 0} = begun;
-  let last = begun;
-  for (let failures = 0; offset < file.size;) {
+  let last = await api.post('uploads', null, {headers: {'Upload-Length': String(file.size)}, signal});
+  const place = `uploads/${encodeURIComponent(last.id)}`;
+  for (let failures = 0; last.offset < file.size;) {
+    const {offset} = last;
     try {
-      last = await api.patch(`uploads/${encodeURIComponent(begun.id)}`, file.slice(offset, offset + PIECE_BYTES), {'Upload-Offset': String(offset), 'Content-Type': 'application/octet-stream'}, signal);
-      offset = last.offset;
-      failures = 0;
-      onProgress(offset);
+      last = await api.patch(place, file.slice(offset, offset + PIECE_BYTES), {'Upload-Offset': String(offset), 'Content-Type': 'application/octet-stream'}, signal);
     } catch (error) {
-      const isPassing = error instanceof api.ApiError && (error.status === 0 || error.status >= 500 || error.status === 429);
-      if (!isPassing || ++failures > RETRIES_MAX) throw error;
+      if (!isPassing(error) || ++failures > RETRIES_MAX) throw error;
       await pause(RETRY_MS * 2 ** failures);
+      last = await api.get(place, {}, signal).catch(() => last); // some of the piece may have come, or been lost by a server that was killed
     }
+    if (last.offset > offset) failures = 0;
+    onProgress(last.offset);
   }
-  return last.blob ?? begun.id;
+  return last.blob ?? last.id;
 }

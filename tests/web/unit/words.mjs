@@ -7,7 +7,7 @@ const {argumentsOf, inWords} = await load('trace_words.js');
 const {gain, inference, isConfirmed, shipped, Trials} = await load('gains.js');
 const {shares} = await load('views/queue.js');
 const {compared} = await load('views/records.js');
-const {parseDims} = await load('views/submit.js');
+const {jobQuestion, parseDigest, parseDims} = await load('views/submit.js');
 
 test('two texts stand side by side with their common lines level', () => {
   assert.deepEqual(sideBySide('a\nb\nc\nd', 'a\nx\nc\nd'), [['a', 'a', true], ['b', 'x', false], ['c', 'c', true], ['d', 'd', true]]);
@@ -80,4 +80,16 @@ test('sizes of dimensions are read, and what is wrong is named', () => {
   assert.deepEqual(parseDims('batch=8, seq=128'), {batch: 8, seq: 128});
   assert.deepEqual(parseDims(' '), {});
   assert.throws(() => parseDims('batch=many'), /batch=many is no size/);
+});
+
+test('a model that was sent before is named by its SHA-256', () => {
+  assert.equal(parseDigest(` ${'AB'.repeat(32)} `), 'ab'.repeat(32));
+  for (const text of ['', 'ab', 'zz'.repeat(32), `${'ab'.repeat(32)}0`]) assert.throws(() => parseDigest(text), /64 hexadecimal digits/);
+});
+
+test('a job is asked for with what differs from the defaults', () => {
+  const question = {model: 'm', target: 'rpi4', name: '', budget: {}, project: undefined, priority: 0, dims: {}, precision: 'f32', accuracy: ''};
+  assert.deepEqual(jobQuestion(question), {model: 'm', target: 'rpi4', dims: []});
+  assert.deepEqual(jobQuestion({...question, name: 'n', budget: {seconds: 9}, project: 'p', priority: 3, dims: {batch: 8}, precision: 'bf16', accuracy: '1e-3'}),
+    {model: 'm', target: 'rpi4', name: 'n', seconds: 9, project: 'p', priority: 3, dims: ['batch=8'], precision: 'bf16', accuracy: '1e-3'});
 });

@@ -10,6 +10,7 @@
 #include "base/rand.h"
 #include "web/attempts.h"
 #include "web/seal.h"
+#include "web/sign_outs.h"
 
 #define SECRET_BYTES 32u
 #define ID_BYTES 16u
@@ -24,11 +25,6 @@ typedef struct known_token {
     kiln_identity_of_person who;
 } known_token;
 
-typedef struct signed_out {
-    char id[KILN_CSRF_TEXT];
-    uint64_t expires_s;
-} signed_out;
-
 struct kiln_sessions {
     kiln_loop *loop;
     kiln_people *people;
@@ -37,7 +33,7 @@ struct kiln_sessions {
     kiln_digest token; /* hash of the token that signs in the owner */
     kiln_digest key;   /* of the cookies */
     kiln_attempts attempts;
-    KILN_VEC(signed_out) ended;
+    kiln_sign_outs *ended;
     known_token known[KNOWN_TOKENS];
     uint32_t known_next;
 };
@@ -107,6 +103,7 @@ kiln_status kiln_sessions_create(kiln_loop *loop, kiln_people *people,
                        &s->key);
     if (!st && s->has_owner)
         st = read_secret(options->home, KILN_WEB_TOKEN_FILE, "kiln-web-", &s->token);
+    if (!st) st = kiln_sign_outs_create(loop, options->state, &s->ended);
     if (st) {
         kiln_sessions_destroy(s);
         return st;
@@ -117,7 +114,7 @@ kiln_status kiln_sessions_create(kiln_loop *loop, kiln_people *people,
 
 void kiln_sessions_destroy(kiln_sessions *sessions) {
     if (!sessions) return;
-    kiln_vec_deinit(&sessions->ended);
+    kiln_sign_outs_destroy(sessions->ended);
     kiln_wipe(sessions, sizeof *sessions);
     kiln_free(sessions);
 }
@@ -160,10 +157,13 @@ static void make_csrf(const kiln_sessions *s, kiln_session *session) {
     memcpy(session->csrf, text, sizeof session->csrf - 1);
 }
 
-static bool was_ended(const kiln_sessions *s, const char *id) {
-    for (uint32_t i = 0; i < s->ended.count; i++)
-        if (strcmp(s->ended.data[i].id, id) == 0) return true;
-    return false;
+static kiln_sign_out sign_out_of(const kiln_session *session) {
+    return (kiln_sign_out){session->who.name, session->id, session->expires_s};
+}
+
+static bool was_ended(const kiln_sessions *s, const kiln_session *session) {
+    const kiln_sign_out one = sign_out_of(session);
+    return kiln_sign_outs_has(s->ended, &one);
 }
 
 /* Copies a text with its NUL; false: too long. */
@@ -176,10 +176,10 @@ static bool copy_text(char *to, size_t size, kiln_str text) {
 
 /* "1 EXPIRES ID FLAGS TOKEN NAME", with a line end after each. */
 static bool read_cookie(kiln_str text, uint64_t now_s, kiln_session *out) {
-    uint64_t expires_s = 0;
     kiln_str rest = text;
     if (!kiln_str_is(kiln_str_cut(&rest, '\n'), "1")) return false;
-    if (!kiln_str_to_u64(kiln_str_cut(&rest, '\n'), &expires_s) || expires_s <= now_s) return false;
+    if (!kiln_str_to_u64(kiln_str_cut(&rest, '\n'), &out->expires_s)) return false;
+    if (out->expires_s <= now_s) return false;
     if (!copy_text(out->id, sizeof out->id, kiln_str_cut(&rest, '\n'))) return false;
     const kiln_str flags = kiln_str_cut(&rest, '\n');
     out->who.is_owner = kiln_str_find_char(flags, 'o') < flags.size;
@@ -194,7 +194,7 @@ bool kiln_session_parse(const kiln_sessions *sessions, kiln_str cookie, uint64_t
     kiln_session session = {.needs_csrf = true};
     const bool is_ours = kiln_unseal(&sessions->key, cookie, &text) &&
                          read_cookie(kiln_strbuf_view(&text), now_s, &session) &&
-                         !was_ended(sessions, session.id);
+                         !was_ended(sessions, &session);
     kiln_strbuf_deinit(&text);
     if (!is_ours) return false;
     make_csrf(sessions, &session);
@@ -223,10 +223,10 @@ kiln_status kiln_sessions_begin(kiln_sessions *sessions, kiln_http_request *r,
     print_hex(id, sizeof id, &text);
     snprintf(session->id, sizeof session->id, "%s", text.data);
     kiln_strbuf_reset(&text);
-    kiln_strbuf_printf(&text, "1\n%llu\n%s\n%s%s\n%s\n%s\n",
-                       (unsigned long long)(now_s() + KILN_SESSION_S), session->id,
-                       session->who.is_owner ? "o" : "", session->who.is_admin ? "a" : "",
-                       session->who.token, session->who.name);
+    session->expires_s = now_s() + KILN_SESSION_S;
+    kiln_strbuf_printf(&text, "1\n%llu\n%s\n%s%s\n%s\n%s\n", (unsigned long long)session->expires_s,
+                       session->id, session->who.is_owner ? "o" : "",
+                       session->who.is_admin ? "a" : "", session->who.token, session->who.name);
     st = kiln_seal(&sessions->key, kiln_strbuf_view(&text), &sealed);
     if (!st) set_cookie(r, sealed.data, KILN_SESSION_S);
     session->needs_csrf = true;
@@ -236,20 +236,14 @@ kiln_status kiln_sessions_begin(kiln_sessions *sessions, kiln_http_request *r,
     return st;
 }
 
-/* Forgets those that have expired; the oldest makes room. */
-static void remember_end(kiln_sessions *s, const char *id) {
-    signed_out row = {.expires_s = now_s() + KILN_SESSION_S};
-    snprintf(row.id, sizeof row.id, "%s", id);
-    uint32_t kept = 0;
-    for (uint32_t i = s->ended.count == KILN_SIGNED_OUT_MAX; i < s->ended.count; i++)
-        if (s->ended.data[i].expires_s > now_s()) s->ended.data[kept++] = s->ended.data[i];
-    s->ended.count = kept;
-    kiln_vec_push(&s->ended, row);
-}
-
-void kiln_sessions_end(kiln_sessions *sessions, kiln_http_request *r, const kiln_session *session) {
-    if (session->id[0]) remember_end(sessions, session->id);
+void kiln_sessions_end(kiln_sessions *sessions, kiln_http_request *r, const kiln_session *session,
+                       void (*done)(void *context, kiln_status st), void *context) {
+    const kiln_sign_out ended = sign_out_of(session);
     set_cookie(r, "", 0);
+    if (session->id[0])
+        kiln_sign_outs_add(sessions->ended, &ended, now_s(), done, context);
+    else
+        done(context, KILN_OK);
 }
 
 /* ---- Requests ---- */

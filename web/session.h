@@ -19,9 +19,6 @@
 #define KILN_SESSION_COOKIE "kiln_session"
 #define KILN_CSRF_HEADER "X-Kiln-CSRF"
 #define KILN_CSRF_TEXT 33u /* hexadecimal digits, and the NUL */
-#define KILN_SIGNED_OUT_MAX                                              \
-    4096u /* remembered until they would expire, as far as there is room \
-           */
 #define KILN_WEB_TOKEN_FILE "web-token"
 #define KILN_WEB_TOKEN_BYTES_MAX ((size_t)256)
 
@@ -43,6 +40,7 @@ void kiln_sessions_destroy(kiln_sessions *sessions); /* NULL is fine */
 typedef struct kiln_session {
     kiln_identity_of_person who;
     char id[KILN_CSRF_TEXT]; /* of a cookie: random; else empty */
+    uint64_t expires_s;      /* of a cookie: since 1970 */
     bool needs_csrf;         /* the browser sends it unasked */
     char csrf[KILN_CSRF_TEXT];
 } kiln_session;
@@ -70,8 +68,10 @@ KILN_MUST_USE kiln_status kiln_sessions_check_origin(const kiln_session *session
  * kiln_seal. */
 KILN_MUST_USE kiln_status kiln_sessions_begin(kiln_sessions *sessions, kiln_http_request *r,
                                               kiln_session *session);
-/* Removes the cookie with the answer, and accepts it no more. */
-void kiln_sessions_end(kiln_sessions *sessions, kiln_http_request *r, const kiln_session *session);
+/* Removes the cookie with the answer, and accepts it no more. `done` is called once, perhaps from
+ * inside, when that outlives the server. `st` is owned: errors of kiln_sign_outs_add. */
+void kiln_sessions_end(kiln_sessions *sessions, kiln_http_request *r, const kiln_session *session,
+                       void (*done)(void *context, kiln_status st), void *context);
 
 /* A cookie's value, as the server writes and reads it. For tests and the fuzzer. False: not made by
  * this server, or expired. */

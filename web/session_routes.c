@@ -98,7 +98,14 @@ void kiln_web_sign_in(kiln_call *call) {
                           on_signed_in, call);
 }
 
+static void on_signed_out(void *context, kiln_status st) {
+    const kiln_call *call = context;
+    if (st)
+        kiln_http_answer_error(call->request, st);
+    else
+        kiln_http_answer_empty(call->request, NO_CONTENT);
+}
+
 void kiln_web_sign_out(kiln_call *call) {
-    kiln_sessions_end(call->web->sessions, call->request, &call->session);
-    kiln_http_answer_empty(call->request, NO_CONTENT);
+    kiln_sessions_end(call->web->sessions, call->request, &call->session, on_signed_out, call);
 }

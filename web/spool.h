@@ -16,6 +16,10 @@ typedef struct kiln_spool kiln_spool;
  * kiln_spool_add returned false; may be NULL. Errors of files. */
 KILN_MUST_USE kiln_status kiln_spool_create(kiln_loop *loop, const char *path,
                                             kiln_spool **out_spool);
+/* Continues a file that an earlier server left with kiln_spool_leave, or when it was killed: its
+ * bytes count as added, and are hashed again on the pool before the next ones. Errors of files. */
+KILN_MUST_USE kiln_status kiln_spool_open(kiln_loop *loop, const char *path,
+                                          kiln_spool **out_spool);
 void kiln_spool_on_more(kiln_spool *spool, void (*more)(void *context), void *context);
 /* Appends; the bytes are copied. False: add no more until `more` is called. */
 bool kiln_spool_add(kiln_spool *spool, kiln_str bytes);
@@ -30,6 +34,8 @@ void kiln_spool_flush(kiln_spool *spool,
 /* Removes the file unless it was kept (moved) before. A flush that was asked for is forgotten.
  * NULL is fine. */
 void kiln_spool_destroy(kiln_spool *spool);
+/* As kiln_spool_destroy, but leaves the file, with what has been written of it. NULL is fine. */
+void kiln_spool_leave(kiln_spool *spool);
 /* Moves the file to `path`; it is no longer removed. Errors of rename. */
 KILN_MUST_USE kiln_status kiln_spool_keep(kiln_spool *spool, const char *path);
 

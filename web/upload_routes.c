@@ -22,7 +22,7 @@ static void add_number(kiln_http_request *r, const char *name, uint64_t value) {
 }
 
 static void add_headers(kiln_http_request *r, const kiln_upload *upload) {
-    add_number(r, "Upload-Offset", kiln_spool_size(upload->spool));
+    add_number(r, "Upload-Offset", kiln_upload_offset(upload));
     add_number(r, "Upload-Length", upload->size);
     kiln_http_add_header(r, "Cache-Control", "no-store");
 }
@@ -33,7 +33,7 @@ static void answer_upload(kiln_http_request *r, unsigned status, const kiln_uplo
     if (upload->is_whole) kiln_digest_print(&upload->digest, digest);
     json_t *value =
         json_pack("{s:s, s:I, s:I}", "id", upload->id, "offset",
-                  (json_int_t)kiln_spool_size(upload->spool), "size", (json_int_t)upload->size);
+                  (json_int_t)kiln_upload_offset(upload), "size", (json_int_t)upload->size);
     if (upload->is_whole) json_object_set_new(value, "blob", json_string(digest));
     kiln_http_answer_json(r, status, value);
 }
@@ -85,7 +85,7 @@ void kiln_web_upload_delete(kiln_call *call) {
 static bool on_piece(void *context, kiln_http_request *r, kiln_str piece) {
     kiln_upload *upload = context;
     (void)r;
-    upload->touched_ns = kiln_clock_ns();
+    kiln_upload_touch(upload);
     return kiln_spool_add(upload->spool, piece);
 }
 
@@ -98,10 +98,8 @@ static void on_more(void *context) {
 static void on_flushed(void *context, const kiln_digest *digest, kiln_status st) {
     kiln_upload *upload = context;
     kiln_http_request *r = upload->call->request;
-    kiln_model_file *model = NULL;
-    const bool is_whole = kiln_spool_size(upload->spool) == upload->size;
-    if (!st && is_whole)
-        st = kiln_uploads_keep(upload->uploads, upload->person, upload->spool, digest, &model);
+    if (!st && kiln_upload_offset(upload) == upload->size)
+        st = kiln_upload_finish(upload, person_of(upload->call), digest);
     upload->call->user = NULL;
     upload->call = NULL;
     if (st) {
@@ -109,8 +107,6 @@ static void on_flushed(void *context, const kiln_digest *digest, kiln_status st)
         kiln_upload_remove(upload); /* what is missing cannot be sent any more */
         return;
     }
-    upload->is_whole = is_whole;
-    upload->digest = *digest;
     answer_upload(r, OK, upload);
 }
 
@@ -129,9 +125,9 @@ static kiln_status check_offset(const kiln_call *call, const kiln_upload *upload
     const uint64_t offset = kiln_call_u64(call, "Upload-Offset", 0);
     if (upload->call) return busy();
     if (upload->is_whole) return KILN_ERROR(ABORTED, "the upload is whole already");
-    if (offset != kiln_spool_size(upload->spool))
+    if (offset != kiln_upload_offset(upload))
         return KILN_ERROR(ABORTED, "the upload continues at byte %llu, not at %llu",
-                          (unsigned long long)kiln_spool_size(upload->spool),
+                          (unsigned long long)kiln_upload_offset(upload),
                           (unsigned long long)offset);
     return KILN_OK;
 }
@@ -151,6 +147,6 @@ void kiln_web_upload_send(kiln_call *call) {
     call->ended = on_ended;
     kiln_spool_on_more(upload->spool, on_more, upload);
     kiln_http_set_deadline(call->request, SEND_NS);
-    kiln_http_take_pieces(call->request, upload->size - kiln_spool_size(upload->spool), on_piece,
+    kiln_http_take_pieces(call->request, upload->size - kiln_upload_offset(upload), on_piece,
                           upload);
 }

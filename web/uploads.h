@@ -1,7 +1,15 @@
 /* Model files that persons bring: uploads that may be resumed, and those that are whole, by their
  * SHA-256. A person finds its own models alone, so that a digest does not tell what others have.
- * All of it is a cache in the state folder: uploads are forgotten when the server ends, models when
- * nobody used them for KILN_MODELS_UNUSED_S. Everything runs on the loop's thread. */
+ * All of it is a cache in the state folder:
+ *
+ *   uploads/PERSON/ID.SIZE           bytes of an upload so far; a server that starts continues it
+ *   uploads/PERSON/ID.SIZE.SHA256    empty: that upload is whole, and a model
+ *   uploads/NUMBER                   a body that comes in one piece; removed at start
+ *   models/PERSON/SHA256
+ *
+ * PERSON is a hash of the person's name. Uploads are removed when no byte has come for
+ * KILN_UPLOAD_IDLE_S, models when nobody used them for KILN_MODELS_UNUSED_S. Everything runs on the
+ * loop's thread. */
 #ifndef KILN_WEB_UPLOADS_H
 #define KILN_WEB_UPLOADS_H
 

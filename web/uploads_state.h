@@ -17,9 +17,9 @@ typedef struct kiln_upload kiln_upload;
 struct kiln_upload {
     kiln_upload *next;
     kiln_uploads *uploads;
-    char id[KILN_HASH128_TEXT], person[KILN_PERSON_MAX + 1];
-    kiln_spool *spool;
-    uint64_t size, touched_ns;
+    char id[KILN_HASH128_TEXT], folder[KILN_HASH128_TEXT]; /* `folder`: of the person */
+    kiln_spool *spool;        /* NULL: it was whole before this server started */
+    uint64_t size, touched_s; /* since 1970 */
     bool is_whole;
     kiln_digest digest; /* of one that is whole */
     kiln_call *call;    /* that sends some of it; NULL: none */
@@ -40,5 +40,12 @@ kiln_upload *kiln_upload_find(const kiln_uploads *uploads, const char *person, k
 KILN_MUST_USE kiln_status kiln_upload_create(kiln_uploads *uploads, const char *person,
                                              uint64_t size, kiln_upload **out_upload);
 void kiln_upload_remove(kiln_upload *upload);
+/* Bytes that have come. */
+uint64_t kiln_upload_offset(const kiln_upload *upload);
+/* Some bytes have come now. */
+void kiln_upload_touch(kiln_upload *upload);
+/* All bytes are in the flushed spool: makes it the person's model. Errors of kiln_uploads_keep. */
+KILN_MUST_USE kiln_status kiln_upload_finish(kiln_upload *upload, const char *person,
+                                             const kiln_digest *digest);
 
 #endif

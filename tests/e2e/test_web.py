@@ -268,6 +268,11 @@ def test_pages_of_other_sites_change_nothing(world):
     assert drain({"Content-Type": "application/json", "X-Kiln-CSRF": csrf}) == 200
     assert urllib_status(server, "/api/v1/session", {"Cookie": cookie, "X-Kiln-CSRF": csrf}, "DELETE") == 204
     assert urllib_status(server, "/api/v1/boards", {"Cookie": cookie}) == 401
+    _, headers, _ = ask(server, "POST", "/api/v1/session", json.dumps({"token": server.token}).encode(), {"Content-Type": "application/json"})
+    other = headers["Set-Cookie"].split(";")[0]
+    server.kill_and_start()
+    assert urllib_status(server, "/api/v1/boards", {"Cookie": cookie}) == 401, "a session that was signed out is back"
+    assert urllib_status(server, "/api/v1/boards", {"Cookie": other}) == 200
     answer = raw(server, b"OPTIONS /api/v1/boards HTTP/1.1\r\nHost: x\r\nOrigin: http://evil.example\r\nConnection: close\r\n\r\n")
     assert b" 405 " in answer and b"Access-Control" not in answer
 

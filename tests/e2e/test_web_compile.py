@@ -4,6 +4,7 @@ import concurrent.futures
 import hashlib
 import json
 import pathlib
+import socket
 import sys
 
 import harness
@@ -93,6 +94,42 @@ def test_models_are_uploaded_in_pieces(world):
     by_upload = compiled(server, upload=upload, target="native")
     assert by_upload == compiled(server, upload=hashlib.sha256(model).hexdigest(), target="native")
     refused(server, 404, "NOT_FOUND", upload="0" * 64, target="native")
+
+
+def test_an_upload_goes_on_after_the_server_was_killed(world):
+    server, model = Server(world), zoo(world) + b"\0" * (3 << 20)  # in several writes of the server; bytes behind the graph are no model
+    _, headers, body = server.ask("POST", "/api/v1/uploads", headers={"Upload-Length": str(len(model))})
+    place, half = headers["Location"], len(model) // 2
+    name = place.removeprefix("/api/v1/")
+    assert server.ask("PATCH", place, model[:half], {"Upload-Offset": "0"})[0] == 200
+    server.kill_and_start()
+    shown = server.get(name)
+    assert (shown["offset"], shown["size"]) == (half, len(model)) and "blob" not in shown, shown
+    assert server.ask("PATCH", place, model[half:], {"Upload-Offset": "0"})[0] == 409
+    # Killed in the middle of a request: what reached the file counts.
+    [file] = (world.home / "web/uploads").glob("*/*")
+    with socket.create_connection(("127.0.0.1", int(server.port_file.read_text()))) as client:
+        client.sendall(f"PATCH {place} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {server.token}\r\nUpload-Offset: {half}\r\nContent-Type: application/octet-stream\r\nContent-Length: {len(model) - half}\r\n\r\n".encode())
+        client.sendall(model[half:half + (1 << 20)])
+        harness.until(lambda: file.stat().st_size > half, "some of these bytes in the file")
+        server.kill_and_start()
+    half = server.get(name)["offset"]
+    assert half > len(model) // 2 and half == file.stat().st_size, half
+    status, _, body = server.ask("PATCH", place, model[half:-1], {"Upload-Offset": str(half)})
+    assert status == 200 and json.loads(body)["offset"] == len(model) - 1, body
+    server.kill_and_start()
+    server.kill_and_start()
+    status, _, body = server.ask("PATCH", place, model[-1:], {"Upload-Offset": str(len(model) - 1)})
+    digest = hashlib.sha256(model).hexdigest()
+    assert status == 200 and json.loads(body)["blob"] == digest, body
+    server.kill_and_start()  # the client may not have got the answer
+    assert server.get(name)["blob"] == digest
+    [stored] = (world.home / "web/models").glob("*/*")
+    assert stored.name == digest and stored.read_bytes() == model
+    assert server.ask("DELETE", place)[0] == 204
+    server.kill_and_start()
+    server.get(name, status=404)
+    assert not list((world.home / "web/uploads").iterdir()) and stored.exists()
 
 
 def test_the_command_submits(world):

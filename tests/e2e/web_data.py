@@ -40,6 +40,11 @@ class Server:
         self.child.terminate()
         assert self.child.wait() == 0, self.child.log.read_text()
 
+    def kill_and_start(self):
+        self.child.kill()
+        self.child.wait()
+        self.start()
+
     def ask(self, method, path, body=None, headers={}, person=None, query=()):
         """(status, headers, bytes). `person`: whom a proxy has signed in; else the owner's token, or an administrator's."""
         who = {"X-Person": person} if person else {"Authorization": f"Bearer {self.token}"}

@@ -25,6 +25,14 @@ static void on_found(void *context, const kiln_session *session, kiln_status st)
     kiln_status_free(st);
 }
 
+static void on_ended(void *context, kiln_status st) {
+    kiln_http_request *r = context;
+    if (st)
+        kiln_http_answer_error(r, st);
+    else
+        kiln_http_answer_empty(r, 204);
+}
+
 static void on_whole(void *context, kiln_http_request *r) {
     fixture *f = context;
     kiln_status st = KILN_OK;
@@ -34,11 +42,10 @@ static void on_whole(void *context, kiln_http_request *r) {
     if (!st) st = kiln_sessions_check_origin(&f->last, r);
     if (!st && kiln_str_is(kiln_http_uri(r), "/begin"))
         st = kiln_sessions_begin(f->sessions, r, &f->last);
-    if (!st && kiln_str_is(kiln_http_uri(r), "/end")) kiln_sessions_end(f->sessions, r, &f->last);
-    if (st)
-        kiln_http_answer_error(r, st);
+    if (!st && kiln_str_is(kiln_http_uri(r), "/end"))
+        kiln_sessions_end(f->sessions, r, &f->last, on_ended, r);
     else
-        kiln_http_answer_empty(r, 204);
+        on_ended(r, st);
 }
 
 static const kiln_http_handler handler = {on_head, on_whole, NULL};
@@ -188,6 +195,11 @@ static void a_session_ends(void **state) {
     const char *csrf = kiln_arena_printf(&f->arena, "%s\r\nX-Kiln-CSRF: %s", cookie, session.csrf);
     expect_contains(text(f, ask(f, "DELETE /end", csrf)), "Max-Age=0");
     expect_contains(text(f, ask(f, "GET /x", cookie)), "HTTP/1.1 401");
+    const char *other = sign_in(f);
+    kiln_sessions_destroy(f->sessions);
+    open_sessions(f, NULL);
+    expect_contains(text(f, ask(f, "GET /x", cookie)), "HTTP/1.1 401");
+    expect_contains(text(f, ask(f, "GET /x", other)), "HTTP/1.1 204");
 }
 
 static void a_proxys_header_names_the_person(void **state) {

@@ -56,9 +56,9 @@ static kiln_upload *bring(fixture *f, const char *person, const char *text,
     kiln_spool_add(upload->spool, kiln_str_from(text));
     kiln_spool_flush(upload->spool, on_flushed, f);
     kiln_loop_run(f->loop);
-    expect_ok(kiln_uploads_keep(f->uploads, person, upload->spool, &f->digest, out_model));
-    upload->is_whole = true;
-    upload->digest = f->digest;
+    expect_ok(kiln_upload_finish(upload, person, &f->digest));
+    *out_model = kiln_uploads_find(f->uploads, person, &f->digest);
+    assert_non_null(*out_model);
     return upload;
 }
 
@@ -119,16 +119,122 @@ static void a_person_has_few_open_uploads(void **state) {
     expect_ok(kiln_upload_create(f->uploads, "ann", 1, &upload));
 }
 
-static void models_outlive_the_server_and_uploads_do_not(void **state) {
-    fixture *f = *state;
-    kiln_model_file *model = NULL;
-    char id[KILN_HASH128_TEXT];
-    const kiln_upload *upload = bring(f, "ann", "one", &model);
-    memcpy(id, upload->id, sizeof id);
+/* As after SIGKILL: whatever is in memory is lost. */
+static void restart(fixture *f) {
     stop(f);
     start(f);
-    assert_null(kiln_upload_find(f->uploads, "ann", kiln_str_from(id)));
+}
+
+static kiln_str file_of(fixture *f, const kiln_upload *upload) {
+    return kiln_str_printf(&f->arena, "%s/uploads/%s/%s.%llu", f->folder, upload->folder,
+                           upload->id, (unsigned long long)upload->size);
+}
+
+static void flush(fixture *f, const kiln_upload *upload, const char *more) {
+    kiln_spool_add(upload->spool, kiln_str_from(more));
+    kiln_spool_flush(upload->spool, on_flushed, f);
+    kiln_loop_run(f->loop);
+}
+
+static void models_and_whole_uploads_outlive_the_server(void **state) {
+    fixture *f = *state;
+    kiln_model_file *model = NULL;
+    kiln_upload *upload = bring(f, "ann", "one", &model), *again = bring(f, "ann", "one", &model);
+    const kiln_str id[] = {kiln_str_copy(&f->arena, kiln_str_from(upload->id)),
+                           kiln_str_copy(&f->arena, kiln_str_from(again->id))};
+    restart(f);
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(id); i++) {
+        upload = kiln_upload_find(f->uploads, "ann", id[i]);
+        assert_true(upload && upload->is_whole && kiln_upload_offset(upload) == 3);
+        assert_null(kiln_upload_find(f->uploads, "bob", id[i]));
+        expect_ok(kiln_uploads_resolve(f->uploads, "ann", id[i], &model));
+    }
+    kiln_upload_remove(upload);
+    restart(f);
+    assert_null(kiln_upload_find(f->uploads, "ann", id[1]));
+    assert_non_null(kiln_upload_find(f->uploads, "ann", id[0]));
     expect_ok(kiln_uploads_resolve(f->uploads, "ann", name_of(f), &model));
+}
+
+static void an_upload_goes_on_in_the_next_server(void **state) {
+    fixture *f = *state;
+    kiln_upload *upload = NULL;
+    kiln_model_file *model = NULL;
+    kiln_digest wanted;
+    expect_ok(kiln_upload_create(f->uploads, "ann", 7, &upload));
+    flush(f, upload, "one ");
+    const kiln_str id = kiln_str_copy(&f->arena, kiln_str_from(upload->id));
+    restart(f);
+    restart(f);
+    upload = kiln_upload_find(f->uploads, "ann", id);
+    assert_true(upload && !upload->is_whole && upload->size == 7);
+    assert_int_equal(kiln_upload_offset(upload), 4);
+    flush(f, upload, "two");
+    kiln_digest_of("one two", 7, &wanted);
+    assert_true(kiln_digest_equal(&f->digest, &wanted));
+    expect_ok(kiln_upload_finish(upload, "ann", &f->digest));
+    expect_ok(kiln_uploads_resolve(f->uploads, "ann", id, &model));
+}
+
+/* All bytes are there, but the server was killed before it could say so. */
+static void an_upload_without_its_end_misses_its_last_byte(void **state) {
+    fixture *f = *state;
+    kiln_upload *upload = NULL;
+    kiln_digest wanted;
+    expect_ok(kiln_upload_create(f->uploads, "ann", 7, &upload));
+    flush(f, upload, "one two");
+    const kiln_str id = kiln_str_copy(&f->arena, kiln_str_from(upload->id));
+    restart(f);
+    upload = kiln_upload_find(f->uploads, "ann", id);
+    assert_true(upload && !upload->is_whole && kiln_upload_offset(upload) == 6);
+    flush(f, upload, "o");
+    kiln_digest_of("one two", 7, &wanted);
+    assert_true(kiln_digest_equal(&f->digest, &wanted));
+}
+
+/* Killed between the note that it is whole and the move of its bytes. */
+static void bytes_that_are_there_count_more_than_the_note(void **state) {
+    fixture *f = *state;
+    kiln_upload *upload = NULL;
+    char digest[KILN_DIGEST_TEXT];
+    expect_ok(kiln_upload_create(f->uploads, "ann", 7, &upload));
+    flush(f, upload, "one two");
+    kiln_digest_print(&f->digest, digest);
+    const kiln_str id = kiln_str_copy(&f->arena, kiln_str_from(upload->id)),
+                   path = file_of(f, upload);
+    const char *note = kiln_arena_printf(&f->arena, "%s.%s", path.data, digest);
+    expect_ok(kiln_file_write(note, (kiln_str){0}, 0600));
+    restart(f);
+    upload = kiln_upload_find(f->uploads, "ann", id);
+    assert_true(upload && !upload->is_whole && kiln_upload_offset(upload) == 6);
+    assert_false(kiln_file_exists(note));
+}
+
+static void what_is_no_upload_is_removed_at_the_start(void **state) {
+    fixture *f = *state;
+    kiln_upload *upload = NULL;
+    kiln_spool *spool = NULL;
+    expect_ok(kiln_upload_create(f->uploads, "ann", 7, &upload));
+    const kiln_str path = file_of(f, upload);
+    const char *odd[] = {
+        kiln_arena_printf(&f->arena, "%s.x", path.data),
+        kiln_arena_printf(&f->arena, "%s/uploads/%s/strange", f->folder, upload->folder),
+        kiln_arena_printf(&f->arena, "%s/uploads/0", f->folder)};
+    expect_ok(kiln_uploads_spool(f->uploads, &spool));
+    kiln_spool_leave(spool);
+    for (size_t i = 0; i < 2; i++) expect_ok(kiln_file_write(odd[i], KILN_STR("x"), 0600));
+    restart(f);
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(odd); i++) assert_false(kiln_file_exists(odd[i]));
+    assert_true(kiln_file_exists(path.data));
+}
+
+static void whole_uploads_make_room_for_others(void **state) {
+    fixture *f = *state;
+    kiln_model_file *model = NULL;
+    kiln_upload *upload = NULL;
+    for (unsigned i = 0; i < 2 * KILN_UPLOADS_OF_PERSON_MAX; i++)
+        bring(f, "ann", kiln_arena_printf(&f->arena, "model %u", i), &model);
+    expect_ok(kiln_upload_create(f->uploads, "ann", 1, &upload));
 }
 
 static void stop_loop(void *context) { kiln_loop_stop(((fixture *)context)->loop); }
@@ -159,7 +265,12 @@ int main(void) {
         TEST(others_do_not_find_it),
         TEST(an_upload_in_parts_is_no_model_yet),
         TEST(a_person_has_few_open_uploads),
-        TEST(models_outlive_the_server_and_uploads_do_not),
+        TEST(models_and_whole_uploads_outlive_the_server),
+        TEST(an_upload_goes_on_in_the_next_server),
+        TEST(an_upload_without_its_end_misses_its_last_byte),
+        TEST(bytes_that_are_there_count_more_than_the_note),
+        TEST(what_is_no_upload_is_removed_at_the_start),
+        TEST(whole_uploads_make_room_for_others),
         TEST(a_model_that_nobody_used_for_long_is_removed),
     };
     return cmocka_run_group_tests_name("web/uploads", tests, NULL, NULL);

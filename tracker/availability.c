@@ -88,3 +88,34 @@ bool kiln_tracker_requirement_describe(kiln_tracker *t, kiln_tracker_requirement
     list_what_there_is(t, required, out);
     return away > 0;
 }
+
+/* ---- Reservations and maintenance ---- */
+
+static bool fits(kiln_tracker_requirement *required, kiln_tracker_board *board) {
+    for (uint32_t i = 0; i < board->device_count; i++)
+        if (kiln_tracker_requirement_fits(required, &board->device[i])) return true;
+    return false;
+}
+
+bool kiln_tracker_job_is_held_up(kiln_tracker *t, const kiln_tracker_job *job, kiln_strbuf *out) {
+    enum { SAID_MAX = 3 };
+    const size_t begin = out->size;
+    uint32_t held = 0;
+    if (t->calendar.holds.count + t->calendar.windows.count == 0) return false;
+    if (job->queue.requests.count == 0) return false;
+    const kiln_tracker_request *request = job->queue.requests.data[0];
+    kiln_thread_walks(t->boards.all.count);
+    for (uint32_t i = 0; i < t->boards.all.count; i++) {
+        kiln_tracker_board *board = t->boards.all.data[i];
+        if (!board->available || !fits(request->required, board)) continue;
+        if (kiln_tracker_calendar_allows(t, board, job->owner, request->asked.trials)) {
+            out->size = begin; /* it waits for its turn */
+            return false;
+        }
+        if (held++ >= SAID_MAX) continue;
+        if (held > 1) kiln_strbuf_text(out, "; ");
+        kiln_tracker_calendar_say_why(t, board, job->owner, out);
+    }
+    if (held > SAID_MAX) kiln_strbuf_printf(out, "; and %u more boards", held - SAID_MAX);
+    return held > 0;
+}

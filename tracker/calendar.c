@@ -1,6 +1,7 @@
 #include "tracker/calendar.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "base/alloc.h"
 #include "base/check.h"
@@ -53,11 +54,16 @@ const kiln_tracker_window *kiln_tracker_window_of(const kiln_tracker *t,
     return first;
 }
 
+/* How long a lease may last on the board. */
+static uint64_t lease_ms(const kiln_tracker_board *board, uint32_t trials) {
+    return (uint64_t)KILN_MAX(KILN_TRACKER_SLICE_NS, board->trial_ns * trials) / KILN_NS_PER_MS;
+}
+
 bool kiln_tracker_calendar_allows(const kiln_tracker *t, const kiln_tracker_board *board,
-                                  const char *owner, uint64_t lease_ns) {
+                                  const char *owner, uint32_t trials) {
     const kiln_tracker_hold *hold = kiln_tracker_hold_of(t, board);
     if (hold && strcmp(hold->person, owner) != 0) return false;
-    const uint64_t end_ms = kiln_tracker_wall_ms(t) + lease_ns / KILN_NS_PER_MS;
+    const uint64_t end_ms = kiln_tracker_wall_ms(t) + lease_ms(board, trials);
     for (uint32_t i = 0; i < t->calendar.windows.count; i++) {
         const kiln_tracker_window *window = t->calendar.windows.data[i];
         if (window->row.begin_ms && window->row.begin_ms < end_ms &&
@@ -65,6 +71,31 @@ bool kiln_tracker_calendar_allows(const kiln_tracker *t, const kiln_tracker_boar
             return false;
     }
     return true;
+}
+
+static void print_utc(uint64_t wall_ms, kiln_strbuf *out) {
+    const time_t seconds = (time_t)(wall_ms / 1000);
+    struct tm utc;
+    gmtime_r(&seconds, &utc);
+    kiln_strbuf_printf(out, "%04d-%02d-%02d %02d:%02d UTC", utc.tm_year + 1900, utc.tm_mon + 1,
+                       utc.tm_mday, utc.tm_hour, utc.tm_min);
+}
+
+void kiln_tracker_calendar_say_why(const kiln_tracker *t, const kiln_tracker_board *board,
+                                   const char *owner, kiln_strbuf *out) {
+    const kiln_tracker_hold *hold = kiln_tracker_hold_of(t, board);
+    const kiln_tracker_window *window = kiln_tracker_window_of(t, board);
+    kiln_strbuf_str(out, board->up.key.size ? board->up.key : kiln_str_from(board->node));
+    if (hold && strcmp(hold->person, owner) != 0) {
+        kiln_strbuf_printf(out, " is reserved by %s until ", hold->person);
+        print_utc(hold->until_ms, out);
+        if (hold->text[0]) kiln_strbuf_printf(out, ": %s", hold->text);
+    } else if (window) {
+        kiln_strbuf_text(out, window->is_open ? " is in maintenance until "
+                                              : " is kept free for maintenance, from ");
+        print_utc(window->is_open ? window->row.end_ms : window->row.begin_ms, out);
+        kiln_strbuf_printf(out, " (%.*s)", KILN_STR_ARG(window->shown));
+    }
 }
 
 kiln_tracker_window *kiln_tracker_window_find(kiln_tracker *t, uint64_t number) {

@@ -42,10 +42,14 @@ const kiln_tracker_hold *kiln_tracker_hold_of(const kiln_tracker *t,
 /* The board's window that is open, else the one that opens first; NULL: there is none. */
 const kiln_tracker_window *kiln_tracker_window_of(const kiln_tracker *t,
                                                   const kiln_tracker_board *board);
-/* Whether a job of this owner may have the board for so long: it is not reserved for another
- * person, and no maintenance window is open or begins meanwhile. O(windows). */
+/* Whether a job of this owner may have the board for a lease of so many trials: it is not reserved
+ * for another person, and no maintenance window is open or begins meanwhile. O(windows). */
 bool kiln_tracker_calendar_allows(const kiln_tracker *t, const kiln_tracker_board *board,
-                                  const char *owner, uint64_t lease_ns);
+                                  const char *owner, uint32_t trials);
+/* Why not, for people, with the board's name and the end in UTC: "pi-1 is reserved by ann until
+ * 2023-11-13 15:40 UTC: a paper". */
+void kiln_tracker_calendar_say_why(const kiln_tracker *t, const kiln_tracker_board *board,
+                                   const char *owner, kiln_strbuf *out);
 bool kiln_tracker_window_has(const kiln_tracker_window *window, const kiln_tracker_board *board);
 
 /* ---- Changes; each returns its PERSIST ---- */

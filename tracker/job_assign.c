@@ -1,6 +1,10 @@
 /* The least loaded tuner gets a job. A lost tuner keeps its jobs for a while. A job that cannot be
  * served ends with the reason. */
+#include "base/clock.h"
 #include "tracker/state.h"
+
+/* A walk over all boards, for a text that people read. */
+#define HELD_LOOK_NS (UINT64_C(5) * KILN_NS_PER_S)
 
 static void send_assign(kiln_tracker *t, const kiln_tracker_job *job,
                         const kiln_tracker_peer *tuner) {
@@ -132,6 +136,20 @@ static void abandon(kiln_tracker *t, kiln_tracker_job *job) {
     kiln_tracker_job_stop(t, job, KILN_CANCELLED, "its client went away");
 }
 
+/* A job that runs and has no board may be kept from all of them by the calendar. Its client and its
+ * row say so. */
+static void update_held(kiln_tracker *t, kiln_tracker_job *job) {
+    kiln_strbuf why = {0};
+    const bool waits = job->state == KILN_JOB_RUNNING && job->leases == 0 && !job->ending_ns &&
+                       job->required->devices > 0;
+    if (waits && t->effects.now_ns < job->held_look_ns) return;
+    const bool is_held = waits && kiln_tracker_job_is_held_up(t, job, &why);
+    if (is_held) job->held_look_ns = t->effects.now_ns + HELD_LOOK_NS;
+    if (kiln_tracker_job_set_held(t, job, is_held ? why.data : NULL) && is_held)
+        kiln_tracker_job_tell(t, job, job->client, 0, why.data);
+    kiln_strbuf_deinit(&why);
+}
+
 static void update_job(kiln_tracker *t, kiln_tracker_job *job) {
     if (job->state == KILN_JOB_RUNNING) take_from_lost_tuner(t, job);
     if (job->ending_ns) {
@@ -164,6 +182,8 @@ void kiln_tracker_jobs_tick(kiln_tracker *t) {
     kiln_thread_walks(t->jobs.all.count);
     for (uint32_t i = 0; i < t->jobs.all.count; i++) {
         kiln_tracker_job *job = t->jobs.all.data[i];
-        if (kiln_tracker_job_is_open(job) && !job->persist) update_job(t, job);
+        if (!kiln_tracker_job_is_open(job) || job->persist) continue;
+        update_job(t, job);
+        if (kiln_tracker_job_is_open(job)) update_held(t, job);
     }
 }

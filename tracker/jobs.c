@@ -35,6 +35,7 @@ kiln_tracker_peer *kiln_tracker_job_worker(kiln_tracker *t, const kiln_tracker_j
 }
 
 static void free_job(kiln_tracker_job *job) {
+    kiln_free(job->held);
     kiln_arena_deinit(&job->arena);
     kiln_free(job);
 }
@@ -53,6 +54,16 @@ void kiln_tracker_job_add_lease(kiln_tracker *t, kiln_tracker_job *job) {
 void kiln_tracker_job_remove_lease(kiln_tracker *t, kiln_tracker_job *job) {
     job->leases--;
     job->changed = kiln_tracker_next_change(t);
+}
+
+bool kiln_tracker_job_set_held(kiln_tracker *t, kiln_tracker_job *job, const char *why) {
+    if (!why && !job->held) return false;
+    if (why && job->held && strcmp(why, job->held) == 0) return false;
+    const size_t size = why ? strlen(why) + 1 : 0;
+    kiln_free(job->held);
+    job->held = why ? memcpy(kiln_alloc(size), why, size) : NULL;
+    job->changed = kiln_tracker_next_change(t);
+    return true;
 }
 
 void kiln_tracker_job_drop_client(kiln_tracker_job *job) { job->client = NULL; }
@@ -96,6 +107,7 @@ void kiln_tracker_jobs_weigh(kiln_tracker *t, kiln_tracker_project *project) {
 void kiln_tracker_job_leave(kiln_tracker *t, kiln_tracker_job *job) {
     kiln_tracker_project *project = job->project;
     job->project = NULL;
+    kiln_tracker_job_set_held(t, job, NULL);
     if (project) {
         kiln_tracker_project_leave(project);
         kiln_tracker_jobs_weigh(t, project);

@@ -39,8 +39,10 @@ typedef struct kiln_tracker_job {
         client_until_ns; /* its client must reconnect by then; 0: it is connected, or none is needed
                           */
     bool abandoned;      /* it was stopped because its client did not reconnect */
-    uint64_t unserved_ns; /* since when a tuner or a board is missing; 0: none is */
-    uint64_t ending_ns;   /* when the tuner was told to stop; 0: it was not */
+    uint64_t unserved_ns;  /* since when a tuner or a board is missing; 0: none is */
+    char *held;            /* why the calendar keeps it from boards; NULL: it does not */
+    uint64_t held_look_ns; /* when that is looked at next */
+    uint64_t ending_ns;    /* when the tuner was told to stop; 0: it was not */
     kiln_code ending_code;
     char *ending_text;      /* in arena */
     kiln_msg_job_done done; /* the end; `tasks` are also kept while it runs */
@@ -70,6 +72,9 @@ void kiln_tracker_job_leave(kiln_tracker *t, kiln_tracker_job *job);
 /* Counts the leases held for the job. */
 void kiln_tracker_job_add_lease(kiln_tracker *t, kiln_tracker_job *job);
 void kiln_tracker_job_remove_lease(kiln_tracker *t, kiln_tracker_job *job);
+/* Replaces the reason why the calendar keeps it from boards; NULL: it does not. Whether that is
+ * another one. */
+bool kiln_tracker_job_set_held(kiln_tracker *t, kiln_tracker_job *job, const char *why);
 /* Its client no longer follows it. */
 void kiln_tracker_job_drop_client(kiln_tracker_job *job);
 /* Its signers as JOB_DONE carries them; a view of the job. */

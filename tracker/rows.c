@@ -139,6 +139,7 @@ kiln_msg_job_row kiln_tracker_job_row(const kiln_tracker *t, const kiln_tracker_
         .code = job->done.code,
         .signers = job->done.signers,
     };
+    if (job->held) row.text = kiln_tracker_prose(job->held);
     const bool is_stopping = kiln_tracker_job_is_open(job) && job->ending_ns;
     if (is_stopping) row.text = kiln_str_from(job->ending_text); /* it waits for its tuner */
     const kiln_tracker_peer *tuner = kiln_tracker_tuner_by_node(t, job->tuner);

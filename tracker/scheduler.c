@@ -14,11 +14,6 @@ static bool must_wait(const kiln_tracker_device *device, const kiln_tracker_requ
            kiln_tracker_requirement_is_whole(request->required, device);
 }
 
-/* How long a lease for the request may last on the board. */
-static uint64_t lease_ns(const kiln_tracker_board *board, const kiln_tracker_request *request) {
-    return (uint64_t)KILN_MAX(KILN_TRACKER_SLICE_NS, board->trial_ns * request->asked.trials);
-}
-
 /* A request for a whole device waits for one device only, which is reserved for it. */
 static bool may_have(const kiln_tracker *t, const kiln_tracker_device *device,
                      const kiln_tracker_request *request) {
@@ -29,8 +24,7 @@ static bool may_have(const kiln_tracker *t, const kiln_tracker_device *device,
         return false;
     if (!kiln_tracker_requirement_fits(request->required, (kiln_tracker_device *)device))
         return false;
-    if (!kiln_tracker_calendar_allows(t, device->board, request->job->owner,
-                                      lease_ns(device->board, request)))
+    if (!kiln_tracker_calendar_allows(t, device->board, request->job->owner, request->asked.trials))
         return false;
     return !must_wait(device, request) || !request->reservation.device ||
            request->reservation.device == device;

@@ -29,11 +29,13 @@ def test_a_board_is_reserved_shown_and_given_back(world):
     until(lambda: world.json("jobs", "list", "--tracker", address)[0]["state"] == "running", "bob's job running")
     done = world.json("tune", world.zoo("gemm:8x8x9"), "--trials", 2, "--db", world.path("ann.db"), *as_person("ann"))[-1]
     assert done["measured"] == 2, done  # only ann's job gets it
-    bob = next(j for j in world.json("jobs", "list", "--tracker", address) if j["job"] == "of-bob")
-    assert bob.get("done", 0) == 0, bob
+    of_bob = lambda: next(j for j in world.json("jobs", "list", "--tracker", address) if j["job"] == "of-bob")
+    assert of_bob().get("done", 0) == 0, of_bob()
+    until(lambda: "shelf is reserved by ann until 20" in of_bob().get("text", ""), "the job saying what holds it up")
+    assert "UTC: a paper" in world.run("jobs", "show", "of-bob", "--tracker", address).stdout
     row = world.json("fleet", "reserve", "shelf", "--end", *as_person("ann"))[0]
     assert "reserved_by" not in row, row
-    until(lambda: next(j for j in world.json("jobs", "list", "--tracker", address) if j["job"] == "of-bob")["state"] == "done", "bob's job")
+    until(lambda: of_bob()["state"] == "done", "bob's job")
     history = [e["what"] for e in world.json("fleet", "show", "shelf", "--tracker", address)[0]["history"]]
     assert "reserved" in history and "returned" in history, history
 

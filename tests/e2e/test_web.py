@@ -193,6 +193,19 @@ def test_a_waiting_job_says_why(world):
     assert post(server, "jobs/first/priority", {"priority": 101})[0] == 400 and post(server, "jobs/none/priority", {"priority": 1})[0] == 404
 
 
+def test_a_job_says_that_maintenance_holds_it_up(world):
+    server = Server(world)
+    world.board(server.address, key="shelf")
+    world.tuner(server.address)
+    world.run("fleet", "window", "shelf", "daily 00:00-24:00", "--why", "new fans", "--tracker", server.address)
+    world.run("tune", world.zoo("gemm:8x8x8"), "--trials", 2, "--detach", "--job", "held", "--tracker", server.address)
+    says = "shelf is in maintenance until 2"
+    until(lambda: get(server, "jobs/held")[1].get("text", "").startswith(says), "the job saying so")
+    until(lambda: [j["why"][:len(says)] for j in get(server, "queue")[1]["jobs"]] == [says], "the queue saying so")
+    world.run("fleet", "window", "--remove", 1, "--tracker", server.address)
+    until(lambda: get(server, "jobs/held")[1]["state"] == "done" and not get(server, "jobs/held")[1].get("text"), "the job's end")
+
+
 def test_rights_are_those_of_the_tracker(world):
     ann, bob = add_token(world, "client/ann"), add_token(world, "admin/bob")
     server = Server(world)

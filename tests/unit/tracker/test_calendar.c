@@ -95,6 +95,70 @@ static void a_reserved_board_is_for_one_persons_jobs(void **state) {
     assert_int_equal(row_of(f, OWNER, "board")->reserved_by.size, 0);
 }
 
+static const kiln_msg_job_row *job_row_of(fleet *f, const char *job) {
+    fleet_forget_sent(f);
+    fleet_say(f, OWNER,
+              &(kiln_message){.type = KILN_MSG_QUERY,
+                              .query = {.topic = KILN_TOPIC_JOB, .id = kiln_str_from(job)}});
+    const kiln_message *answer = fleet_take(f, OWNER, KILN_MSG_ANSWER);
+    assert_non_null(answer);
+    return &answer->answer.jobs.item[0];
+}
+
+static void a_job_says_that_a_reservation_holds_it_up(void **state) {
+    fleet *f = *state;
+    set_up(f);
+    assert_int_equal(reserve(f, ANN, "board", 3600), KILN_OK);
+    fleet_wait(f, FLEET_S, everybody);
+    assert_int_equal(job_row_of(f, "b")->text.size, 0); /* it asks for no board */
+    request(f, "b", 1);
+    fleet_forget_sent(f);
+    fleet_wait(f, FLEET_S, everybody);
+    const kiln_message *told = fleet_take(f, BOB, KILN_MSG_JOB_STATE);
+    assert_non_null(told);
+    const char *why = "board is reserved by ann until 2023-11-13 01:00 UTC: a paper";
+    expect_str(told->job_state.text, why);
+    fleet_wait(f, 20 * FLEET_S, everybody);
+    assert_null(fleet_take(f, BOB, KILN_MSG_JOB_STATE)); /* once */
+    expect_str(job_row_of(f, "b")->text, why);
+    assert_int_equal(job_row_of(f, "a")->text.size, 0);
+    fleet_board(f, OTHER, "other", 1); /* which it may have */
+    fleet_wait(f, 6 * FLEET_S, everybody);
+    assert_int_equal(job_row_of(f, "b")->boards, 1);
+    assert_int_equal(job_row_of(f, "b")->text.size, 0);
+}
+
+static void a_job_says_that_maintenance_holds_it_up(void **state) {
+    fleet *f = *state;
+    set_up(f);
+    kiln_message window = {.type = KILN_MSG_MAINTENANCE_ORDER};
+    window.maintenance_order.window.board = KILN_STR("board");
+    window.maintenance_order.window.when = KILN_STR("Mon 00:00-02:00");
+    window.maintenance_order.window.text = KILN_STR("new fans");
+    fleet_say(f, OWNER, &window);
+    request(f, "b", 1);
+    fleet_wait(f, FLEET_S, everybody);
+    expect_str(job_row_of(f, "b")->text,
+               "board is in maintenance until 2023-11-13 02:00 UTC (Mon 00:00-02:00: new fans)");
+    fleet_wait(f, 2 * HOUR * FLEET_S, everybody);
+    assert_int_equal(job_row_of(f, "b")->boards, 1);
+    assert_int_equal(job_row_of(f, "b")->text.size, 0);
+}
+
+static void a_job_names_few_of_the_boards_that_are_held(void **state) {
+    fleet *f = *state;
+    static const char *const node[] = {"board", "c", "d", "e", "f"};
+    set_up(f);
+    for (uint32_t i = 1; i < KILN_ARRAY_COUNT(node); i++) fleet_board(f, 50 + i, node[i], 1);
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(node); i++)
+        assert_int_equal(reserve(f, ANN, node[i], 3600), KILN_OK);
+    request(f, "b", 1);
+    fleet_wait(f, FLEET_S, everybody);
+    const kiln_str text = job_row_of(f, "b")->text;
+    assert_true(kiln_str_starts(text, "board is reserved by ann"));
+    assert_true(kiln_str_ends(text, "; and 2 more boards"));
+}
+
 static void a_reservation_ends_by_itself(void **state) {
     fleet *f = *state;
     set_up(f);
@@ -458,6 +522,9 @@ static void what_is_no_window_is_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_fleet(a_reserved_board_is_for_one_persons_jobs),
+        test_with_fleet(a_job_says_that_a_reservation_holds_it_up),
+        test_with_fleet(a_job_says_that_maintenance_holds_it_up),
+        test_with_fleet(a_job_names_few_of_the_boards_that_are_held),
         test_with_fleet(a_reservation_ends_by_itself),
         test_with_fleet(a_lease_of_another_ends_in_its_own_time),
         test_with_fleet(who_may_reserve_and_end_that),

@@ -10,7 +10,6 @@ import {link} from '../router.js';
 import {ask, card, chip, facts, Figures, missing, targetText} from '../widgets.js';
 
 const LOG_LINES = 500;
-const RECORDS_MAX = 1000;
 const LOG_POLL_MS = 3000;
 const ACTIONS = [
   ['drain', 'Drain', 'It finishes its trials and gets no more.'],
@@ -71,21 +70,12 @@ function driftFigure(table) {
   });
 }
 
-/** Readings of a board among the newest records, for servers that have no route for them. */
-async function driftOfRecords(view, node) {
-  const {items} = await api.get('records/history', {newest: true, limit: RECORDS_MAX}, view.signal);
-  const rows = items.filter(row => row.device_id === node && row.drift > 0).map(row => [row.stored_wall_ns / 1e6, row.drift, row.drift_memory]).reverse();
-  return {columns: ['time_ms', 'drift', 'drift_memory'], rows};
-}
-
-async function showDrift(view, path, node, place) {
-  const table = await api.optional(api.get(`${path}/drift`, {}, view.signal)).catch(() => null);
-  if (table) return place.replaceChildren(driftFigure(table).element);
-  const button = h('button', {type: 'button', onclick: async () => {
-    button.disabled = true;
-    place.replaceChildren(driftFigure(await driftOfRecords(view, node)).element);
-  }}, `Look through the newest ${count(RECORDS_MAX)} records`);
-  place.replaceChildren(card('Drift over time', h('p', {class: 'muted'}, 'This server does not keep the readings of one board together.'), button));
+async function showDrift(view, path, place) {
+  try {
+    place.replaceChildren(driftFigure(await api.get(`${path}/drift`, {}, view.signal)).element);
+  } catch (error) {
+    if (!view.signal.aborted) place.replaceChildren(card('Drift over time', missing(error.message)));
+  }
 }
 
 /** The last lines of the board's log, followed as it grows. */
@@ -144,6 +134,6 @@ export async function show(view) {
     const row = change.rows.find(one => one.node === board.node);
     if (row) update(row);
   }}, onReset: async () => update(await api.get(path, {}, view.signal))});
-  await showDrift(view, path, board.node, drift);
+  await showDrift(view, path, drift);
   await showLog(view, id, log);
 }

@@ -1,4 +1,4 @@
-#include "web/people.h"
+#include "web/people_state.h"
 
 #include <pwd.h>
 #include <stdio.h>
@@ -6,188 +6,13 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/arena.h"
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/rand.h"
 
 #define TICK_NS KILN_NS_PER_S
 #define REDIAL_NS (UINT64_C(500) * KILN_NS_PER_MS)
 #define REFUSED_NS (UINT64_C(10) * KILN_NS_PER_S) /* until a refused person is tried again */
-
-/* What waits for the tracker. Every one is in the list of its person until it is told. */
-typedef struct question {
-    struct question *next;
-    kiln_arena arena;
-    kiln_message message;     /* in `arena` */
-    bool is_upload, is_fetch; /* of `digest`, instead of the message */
-    kiln_digest digest;
-    bool is_watch;
-    bool is_sent, is_refused; /* refused: too many others wait */
-    uint32_t stream;
-    uint64_t deadline_ns;
-    kiln_person_answered answered;
-    kiln_blobs_done done;
-    void *context;
-    kiln_person *person; /* of a transfer that runs; NULL: nobody waits for it any more */
-} question;
-
-struct kiln_person {
-    kiln_people *people;
-    kiln_identity_of_person who;
-    uint32_t users;
-    uint64_t unused_since_ns;
-    kiln_conn *conn;
-    kiln_blobs *blobs;
-    bool is_open, is_dropped; /* freed when its connection has closed */
-    uint64_t dial_at_ns, heard_ns;
-    kiln_status why; /* of the last failed connection */
-    question *first, **last;
-    uint32_t question_count, watch_count;
-    void *extra;
-    void (*destroy_extra)(void *extra);
-};
-
-struct kiln_people {
-    kiln_loop *loop;
-    kiln_people_options options;
-    char node[KILN_HASH128_TEXT];
-    char owner[KILN_PERSON_MAX + 1]; /* "": none */
-    bool speaks_for_others;
-    kiln_person *server; /* asks whose tokens are; NULL: nobody has signed in yet */
-    kiln_timer *tick, *soon;
-    uint64_t ticked_ns;
-    kiln_arena message; /* the one that is handled */
-    KILN_VEC(kiln_person *) all;
-};
-
-/* ---- Questions ---- */
-
-static question *take_out(kiln_person *p, question **at) {
-    question *q = *at;
-    *at = q->next;
-    if (!*at) p->last = at;
-    p->question_count--;
-    p->watch_count -= q->is_watch;
-    return q;
-}
-
-static void free_question(question *q) {
-    kiln_arena_deinit(&q->arena);
-    kiln_free(q);
-}
-
-/* Takes the question, which is in no list, and the status. */
-static void tell(question *q, const kiln_message *answer, kiln_status st) {
-    if (q->answered)
-        q->answered(q->context, answer, st);
-    else
-        q->done(q->context, &q->digest, st);
-    free_question(q);
-}
-
-static void on_transferred(void *context, const kiln_digest *digest, kiln_status st) {
-    (void)digest;
-    question *q = context;
-    if (!q->person) { /* it was told before, when its time was over */
-        kiln_status_free(st);
-        free_question(q);
-        return;
-    }
-    question **at = &q->person->first;
-    while (*at != q) at = &(*at)->next;
-    tell(take_out(q->person, at), NULL, st);
-}
-
-/* The question is sent, and stays in the list until it is answered. */
-static void send_question(kiln_person *p, question *q) {
-    q->is_sent = true;
-    if (q->is_upload) {
-        kiln_blobs_upload(p->blobs, &q->digest, on_transferred, q);
-    } else if (q->is_fetch) {
-        kiln_blobs_fetch(p->blobs, &q->digest, on_transferred, q);
-    } else {
-        if (!q->message.stream) q->message.stream = kiln_conn_stream(p->conn);
-        q->stream = q->message.stream;
-        kiln_status st = kiln_conn_send(p->conn, &q->message);
-        if (!st) return;
-        question **at = &p->first;
-        while (*at != q) at = &(*at)->next;
-        tell(take_out(p, at), NULL, st);
-    }
-}
-
-static void send_all(kiln_person *p) {
-    for (question *q = p->first, *next = NULL; q && p->is_open; q = next) {
-        next = q->next;
-        if (!q->is_sent && !q->is_refused) send_question(p, q);
-    }
-}
-
-static kiln_status why_lost(const kiln_person *p) {
-    if (kiln_person_is_refused(p))
-        return kiln_status_make(kiln_status_code(p->why), __FILE__, __LINE__, "%s",
-                                kiln_status_text(p->why));
-    return KILN_ERROR(UNAVAILABLE, "the tracker cannot be reached: %s",
-                      p->why ? kiln_status_text(p->why) : "no answer yet");
-}
-
-bool kiln_person_is_refused(const kiln_person *person) {
-    const kiln_code code = kiln_status_code(person->why);
-    return !person->is_open && (code == KILN_UNAUTHENTICATED || code == KILN_PERMISSION_DENIED);
-}
-
-/* Ends those that were sent over a connection that is lost: the tracker may have acted on them.
- * Their transfers end by themselves. */
-static void end_sent(kiln_person *p) {
-    for (question **at = &p->first; *at;) {
-        question *q = *at;
-        if (q->is_sent && q->answered) {
-            tell(take_out(p, at), NULL,
-                 KILN_ERROR(UNAVAILABLE,
-                            "the connection to the tracker was lost before it answered"));
-            at = &p->first; /* the list may have changed */
-        } else {
-            at = &q->next;
-        }
-    }
-}
-
-static kiln_status why_unanswered(const kiln_person *p, const question *q) {
-    if (q->is_refused)
-        return KILN_ERROR(RESOURCE_EXHAUSTED, "%u requests of this person wait for the tracker",
-                          KILN_PERSON_ASKED_MAX);
-    return p->is_open ? KILN_ERROR(DEADLINE_EXCEEDED, "the tracker did not answer") : why_lost(p);
-}
-
-static void end_overdue(kiln_person *p, uint64_t now_ns) {
-    for (question **at = &p->first; *at;) {
-        question *q = *at;
-        const bool is_over = now_ns >= q->deadline_ns && !(q->is_sent && (q->done || q->is_watch));
-        if (!is_over && !q->is_refused) {
-            at = &q->next;
-            continue;
-        }
-        tell(take_out(p, at), NULL, why_unanswered(p, q));
-        at = &p->first;
-    }
-}
-
-static void answer(kiln_person *p, const kiln_message *message) {
-    question **at = &p->first;
-    while (*at && (!(*at)->is_sent || !(*at)->answered || (*at)->stream != message->stream))
-        at = &(*at)->next;
-    if (!*at) return;
-    question *q = take_out(p, at);
-    if (message->type == KILN_MSG_ERROR) {
-        tell(q, NULL, kiln_status_from_error(&message->error));
-        return;
-    }
-    const kiln_message printable = kiln_message_printable(message, &p->people->message);
-    tell(q, &printable, KILN_OK);
-    kiln_arena_reset(&p->people->message);
-}
 
 /* ---- The connection ---- */
 
@@ -198,7 +23,7 @@ static void on_opened(void *context, kiln_conn *conn, const kiln_msg_hello *hell
     p->is_open = true;
     p->heard_ns = kiln_loop_now_ns(p->people->loop);
     p->blobs = kiln_blobs_attach(conn, p->people->options.blobs);
-    send_all(p);
+    kiln_person_send_all(p);
 }
 
 static void on_message(void *context, kiln_conn *conn, const kiln_message *message) {
@@ -209,7 +34,7 @@ static void on_message(void *context, kiln_conn *conn, const kiln_message *messa
             .type = KILN_MSG_PONG, .stream = message->stream, .pong = {.t_ns = message->ping.t_ns}};
         kiln_status_free(kiln_conn_send(conn, &pong)); /* a connection that closes says so itself */
     } else if (message->stream) {
-        answer(p, message);
+        kiln_person_answer(p, message);
     }
 }
 
@@ -235,8 +60,8 @@ static void on_closed(void *context, kiln_conn *conn, kiln_status why) {
         kiln_status_make(kiln_status_code(why), __FILE__, __LINE__, "%s", kiln_status_text(why));
     p->dial_at_ns =
         kiln_loop_now_ns(p->people->loop) + (kiln_person_is_refused(p) ? REFUSED_NS : REDIAL_NS);
-    end_sent(p);
-    if (kiln_person_is_refused(p)) end_overdue(p, UINT64_MAX);
+    kiln_person_end_sent(p);
+    if (kiln_person_is_refused(p)) kiln_person_end_overdue(p, UINT64_MAX);
 }
 
 static const kiln_conn_handler handler = {on_opened, on_message, on_closed};
@@ -271,26 +96,14 @@ static void dial_if_wanted(kiln_person *p, uint64_t now_ns) {
 
 /* ---- Persons ---- */
 
-static void end_all(kiln_person *p) {
-    while (p->first) {
-        question *q = take_out(p, &p->first);
-        if (q->is_sent && q->done) { /* the transfer holds it until it ends */
-            q->person = NULL;
-            q->done(q->context, &q->digest, KILN_ERROR(CANCELLED, "the server ends"));
-        } else {
-            tell(q, NULL, KILN_ERROR(CANCELLED, "the server ends"));
-        }
-    }
-}
-
 /* Ends what waits. Its connection may close later, when its owner is gone. */
 static void drop_person(kiln_person *p) {
     p->is_dropped = true;
     p->is_open = false;
-    end_all(p);
+    kiln_person_end_all(p);
     if (p->extra) p->destroy_extra(p->extra);
     p->extra = NULL;
-    end_all(p);                                     /* asked by those that were told */
+    kiln_person_end_all(p);                         /* asked by those that were told */
     if (p->conn) kiln_conn_close(p->conn, KILN_OK); /* `closed` follows later */
     free_if_done(p);
 }
@@ -318,7 +131,7 @@ static void on_tick(void *context) {
     for (uint32_t i = people->all.count; i-- > 0;) {
         kiln_person *p = people->all.data[i];
         if (was_held) p->heard_ns = now_ns; /* what came meanwhile is not read yet */
-        end_overdue(p, now_ns);
+        kiln_person_end_overdue(p, now_ns);
         check_alive(p, now_ns);
         dial_if_wanted(p, now_ns);
         if (!is_unused(p, now_ns)) continue;
@@ -334,9 +147,9 @@ static void on_soon(void *context) {
     for (uint32_t i = 0; i < people->all.count; i++) {
         kiln_person *p = people->all.data[i];
         dial_if_wanted(p, now_ns);
-        if (!p->conn && kiln_person_is_refused(p)) end_overdue(p, UINT64_MAX);
-        send_all(p);
-        if (p->question_count > KILN_PERSON_ASKED_MAX) end_overdue(p, now_ns);
+        if (!p->conn && kiln_person_is_refused(p)) kiln_person_end_overdue(p, UINT64_MAX);
+        kiln_person_send_all(p);
+        if (p->question_count > KILN_PERSON_ASKED_MAX) kiln_person_end_overdue(p, now_ns);
     }
 }
 
@@ -389,47 +202,14 @@ void kiln_person_release(kiln_person *person) {
 }
 
 const kiln_identity_of_person *kiln_person_who(const kiln_person *person) { return &person->who; }
+bool kiln_person_is_refused(const kiln_person *person) {
+    const kiln_code code = kiln_status_code(person->why);
+    return !person->is_open && (code == KILN_UNAUTHENTICATED || code == KILN_PERMISSION_DENIED);
+}
+
 bool kiln_person_is_connected(const kiln_person *person) { return person->is_open; }
 uint32_t kiln_person_version(const kiln_person *person) {
     return person->is_open ? kiln_conn_version(person->conn) : 0;
-}
-
-/* Waits for its turn, so that nothing is told from inside. */
-static void append_question(kiln_person *p, question *q) {
-    if (p->is_dropped) {
-        tell(q, NULL, KILN_ERROR(CANCELLED, "the server ends"));
-        return;
-    }
-    q->person = p;
-    q->deadline_ns = kiln_loop_now_ns(p->people->loop) + KILN_PERSON_WAIT_NS;
-    q->is_refused = p->question_count >= KILN_PERSON_ASKED_MAX;
-    *p->last = q;
-    p->last = &q->next;
-    p->question_count++;
-    p->watch_count += q->is_watch;
-    kiln_timer_start(p->people->soon, 0);
-}
-
-static void append_message(kiln_person *person, const kiln_message *message, bool is_watch,
-                           kiln_person_answered answered, void *context) {
-    question *q = kiln_alloc(sizeof *q);
-    kiln_arena_init(&q->arena, 512);
-    q->message = kiln_message_copy(message, &q->arena);
-    if (!is_watch) q->message.stream = 0;
-    q->is_watch = is_watch;
-    q->answered = answered;
-    q->context = context;
-    append_question(person, q);
-}
-
-void kiln_person_ask(kiln_person *person, const kiln_message *message,
-                     kiln_person_answered answered, void *context) {
-    append_message(person, message, false, answered, context);
-}
-
-void kiln_person_watch(kiln_person *person, const kiln_message *message,
-                       kiln_person_answered answered, void *context) {
-    append_message(person, message, true, answered, context);
 }
 
 uint32_t kiln_person_stream(kiln_person *person) {
@@ -442,27 +222,6 @@ void kiln_person_set_extra(kiln_person *person, void *extra, void (*destroy)(voi
 }
 
 void *kiln_person_extra(const kiln_person *person) { return person->extra; }
-
-static void transfer(kiln_person *p, const kiln_digest *digest, bool up, kiln_blobs_done done,
-                     void *context) {
-    question *q = kiln_alloc(sizeof *q);
-    q->digest = *digest;
-    q->is_upload = up;
-    q->is_fetch = !up;
-    q->done = done;
-    q->context = context;
-    append_question(p, q);
-}
-
-void kiln_person_put_blob(kiln_person *person, const kiln_digest *digest, kiln_blobs_done done,
-                          void *context) {
-    transfer(person, digest, true, done, context);
-}
-
-void kiln_person_get_blob(kiln_person *person, const kiln_digest *digest, kiln_blobs_done done,
-                          void *context) {
-    transfer(person, digest, false, done, context);
-}
 
 kiln_blob_store *kiln_people_blobs(kiln_people *people) { return people->options.blobs; }
 

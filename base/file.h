@@ -79,6 +79,10 @@ typedef struct kiln_mapping {
 KILN_MUST_USE kiln_status kiln_file_map(const char *path, kiln_mapping *out_mapping);
 /* The same for an open regular file, which stays open; `name` is for messages. */
 KILN_MUST_USE kiln_status kiln_file_map_fd(int fd, const char *name, kiln_mapping *out_mapping);
+/* Maps a copy of the bytes, in a file without a name under $TMPDIR or /tmp: the system can move it
+ * out of memory, unlike allocated bytes. For copies of whole models. RESOURCE_EXHAUSTED: the disk
+ * is full; errors of kiln_folder_create_temp. */
+KILN_MUST_USE kiln_status kiln_file_map_copy(kiln_str bytes, kiln_mapping *out_mapping);
 void kiln_file_unmap(kiln_mapping *mapping); /* accepts a zeroed one */
 
 #endif

@@ -38,3 +38,23 @@ kiln_status kiln_file_copy(int fd, const char *to, unsigned mode, uint64_t *out_
     *out_size = size;
     return KILN_OK;
 }
+
+kiln_status kiln_file_map_copy(kiln_str bytes, kiln_mapping *out_mapping) {
+    kiln_arena scratch;
+    char *folder = NULL;
+    kiln_arena_init(&scratch, 0);
+    kiln_status st = kiln_folder_create_temp("kiln-copy", &scratch, &folder);
+    const char *path = st ? NULL : kiln_arena_printf(&scratch, "%s/bytes", folder);
+    int fd = -1;
+    if (!st) {
+        fd = kiln_fail_io() ? -1 : open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (fd < 0) st = KILN_SYSTEM_ERROR(errno, "making", path);
+        unlink(path);
+        rmdir(folder);
+    }
+    if (!st && !kiln_file_write_fully(fd, bytes)) st = KILN_SYSTEM_ERROR(errno, "writing", path);
+    if (!st) st = kiln_file_map_fd(fd, path, out_mapping);
+    if (fd >= 0) close(fd);
+    kiln_arena_deinit(&scratch);
+    return st;
+}

@@ -15,6 +15,13 @@ uint64_t kiln_hash64(const void *data, size_t size, uint64_t seed) {
     return XXH3_64bits_withSeed(data, size, seed);
 }
 
+uint64_t kiln_hash64_of_parts(const kiln_str *part, uint32_t count, uint64_t seed) {
+    XXH3_state_t state = {.seed = 0}; /* or compilers warn of members that the reset leaves */
+    XXH3_64bits_reset_withSeed(&state, seed);
+    for (uint32_t i = 0; i < count; i++) XXH3_64bits_update(&state, part[i].data, part[i].size);
+    return XXH3_64bits_digest(&state);
+}
+
 kiln_hash128 kiln_hash128_of(const void *data, size_t size) {
     XXH128_hash_t hash = XXH3_128bits(data, size);
     return (kiln_hash128){hash.high64, hash.low64};

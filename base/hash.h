@@ -21,6 +21,8 @@ typedef struct kiln_digest {
 
 /* XXH3 of the bytes, 64 bits: the same on every machine, so it may reach disk and wire. */
 uint64_t kiln_hash64(const void *data, size_t size, uint64_t seed);
+/* That of the parts, concatenated. */
+uint64_t kiln_hash64_of_parts(const kiln_str *part, uint32_t count, uint64_t seed);
 /* The same with 128 bits: for keys. */
 kiln_hash128 kiln_hash128_of(const void *data, size_t size);
 /* Prints 32 hexadecimal digits, and parses them; false: `text` has another form. */

@@ -104,8 +104,8 @@ typedef struct source {
     const kiln_opt_list *dim;
     kiln_str name; /* C: of its functions */
     kiln_events *events;
-    /* What the process without rights makes; without one (KILN_NO_ISOLATION) it is here. */
-    kiln_strbuf text, file[KILN_LIBRARY_FILES];
+    /* What the process without rights makes of C; without one (KILN_NO_ISOLATION) it is here. */
+    kiln_strbuf file[KILN_LIBRARY_FILES];
 } source;
 
 /* Why nothing of an emulated board's records is in the module, to who looks for them. */
@@ -152,24 +152,25 @@ static kiln_pack_options pack_options(const kiln_model_call *call, const kiln_pa
 /* In a process without rights. */
 static kiln_status make_module(const kiln_model_call *call, kiln_graph *graph, kiln_arena *arena,
                                kiln_isolated_result *out_result) {
-    source *in = call->work->context;
+    const source *in = call->work->context;
     const kiln_pack_stored stored = kiln_model_stored(call);
     kiln_pack_options options = pack_options(call, &stored, arena);
     kiln_pack_report packed;
+    kiln_module_bytes module = {0};
     kiln_compilation *compilation = NULL;
     kiln_status st =
         kiln_schedules_parse(&in->schedules, arena, &options.given, &options.given_count);
     if (!st) st = kiln_passes_run_without(graph, in->without.passes);
     if (!st) st = kiln_compilation_narrow(graph, in->target, &in->accuracy);
     if (!st) st = kiln_compilation_create(graph, in->target, arena, &compilation);
-    if (!st) st = kiln_pack(compilation, &options, arena, &in->text, &packed);
+    if (!st) st = kiln_pack_parts(compilation, &options, arena, &module, &packed);
     if (st) return st;
     module_head *head = KILN_ARENA_NEW(arena, module_head);
-    kiln_str *part = KILN_ARENA_ARRAY(arena, kiln_str, 2);
+    kiln_str *part = KILN_ARENA_ARRAY(arena, kiln_str, 1 + (size_t)module.part_count);
     *head = head_of(&packed);
     part[0] = (kiln_str){(const char *)head, sizeof *head};
-    part[1] = kiln_strbuf_view(&in->text);
-    *out_result = (kiln_isolated_result){2, part};
+    memcpy(part + 1, module.part, module.part_count * sizeof *part);
+    *out_result = (kiln_isolated_result){1 + module.part_count, part};
     return KILN_OK;
 }
 
@@ -200,7 +201,6 @@ static kiln_status begin(making *m, kiln_arena *process) {
 
 static kiln_status finish(making *m, kiln_db *db) {
     kiln_status st = kiln_model_finish(&m->call, db, &m->result);
-    kiln_strbuf_deinit(&m->source.text);
     if (st) return st;
     memcpy(&m->head, m->result.data, sizeof m->head);
     m->bytes =

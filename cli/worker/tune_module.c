@@ -10,7 +10,6 @@
  * hears which tasks to take back for the next one. */
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mpack.h"
@@ -25,7 +24,6 @@
 #include "deploy/pack/pack.h"
 #include "deploy/runtime/device.h"
 
-#define MODULE_ALIGNMENT 4096u
 #define FIRST_NS KILN_NS_PER_S         /* of the default and the tuned module, in turns */
 #define VARIANT_NS (KILN_NS_PER_S / 2) /* of both and a variant */
 /* Variants may take a share of the job's time, within bounds; so many are tried however long they
@@ -34,6 +32,8 @@
 #define SHARE_NS_MIN (2.0 * KILN_NS_PER_S)
 #define SHARE_NS_MAX (20.0 * KILN_NS_PER_S)
 #define VARIANTS_SURE 2u
+/* Larger models are not compared with double precision, which takes several times their memory. */
+#define WEIGHTS_CHECKED_MAX (UINT64_C(1) << 30)
 #define BOARD_WAIT_S 60u                            /* for a board that is free */
 #define TIES_MAX (KILN_COMPILATION_TASKS_MAX * 16u) /* rows of a module that is shown */
 
@@ -130,11 +130,35 @@ static kiln_status find_parts(const kiln_pack_report *report, kiln_arena *arena,
 }
 
 /* Shows a module with what is said of it; the answer says what comes next. */
-static kiln_status show(const kiln_model_call *call, kiln_str head, kiln_str module,
+static kiln_status show(const kiln_model_call *call, kiln_str head, const kiln_module_bytes *module,
                         kiln_arena *arena, kiln_str *out_answer) {
     const uint64_t size = head.size;
-    const kiln_str part[] = {{(const char *)&size, sizeof size}, head, module};
-    return kiln_model_show(call, &(kiln_isolated_result){3, part}, arena, out_answer);
+    kiln_arena own;
+    kiln_arena_init(&own, 0);
+    kiln_str *part = KILN_ARENA_ARRAY(&own, kiln_str, 2 + (size_t)module->part_count);
+    part[0] = (kiln_str){(const char *)&size, sizeof size};
+    part[1] = head;
+    if (module->part_count) memcpy(part + 2, module->part, module->part_count * sizeof *part);
+    kiln_status st = kiln_model_show(call, &(kiln_isolated_result){2 + module->part_count, part},
+                                     arena, out_answer);
+    kiln_arena_deinit(&own);
+    return st;
+}
+
+/* RESOURCE_EXHAUSTED: its constants take too much memory in double precision. */
+static kiln_status check_weights(const kiln_graph *graph) {
+    uint64_t bytes = 0;
+    for (kiln_value v = 1; v < graph->value.count; v++) {
+        if (!kiln_value_is_constant(graph, v)) continue;
+        const kiln_tensor tensor = kiln_value_tensor(graph, v);
+        bytes += kiln_tensor_bytes(&tensor);
+    }
+    if (bytes <= WEIGHTS_CHECKED_MAX) return KILN_OK;
+    return KILN_ERROR(RESOURCE_EXHAUSTED,
+                      "the model has %llu MiB of constants, and models of at most %llu MiB are "
+                      "computed in double precision",
+                      (unsigned long long)(bytes >> 20),
+                      (unsigned long long)(WEIGHTS_CHECKED_MAX >> 20));
 }
 
 /* The graph in double precision: its module, or as the head why there is none. */
@@ -143,33 +167,33 @@ static kiln_status show_in_double(const kiln_model_call *call, const kiln_pack_o
     const kiln_tune *t = call->work->context;
     kiln_graph *graph = NULL;
     kiln_compilation *c = NULL;
-    kiln_strbuf module = {0};
+    kiln_module_bytes module = {0};
     kiln_pack_options plain = *options;
     plain.kernels = NULL; /* their memory goes with the arena */
     kiln_arena own;
     kiln_arena_init(&own, 0);
     kiln_status st = kiln_graph_decode(t->model.graph, &own, &graph);
+    if (!st) st = check_weights(graph);
     if (!st) st = kiln_graph_widen(graph);
     if (!st) st = kiln_passes_run(graph, (kiln_str){0});
     if (!st) st = kiln_compilation_create(graph, &t->in_double, &own, &c);
-    if (!st) st = kiln_pack(c, &plain, &own, &module, NULL);
-    kiln_arena_deinit(&own);
-    const kiln_str why =
-        st ? kiln_str_copy(arena, kiln_str_from(kiln_status_text(st))) : (kiln_str){0};
+    if (!st) st = kiln_pack_parts(c, &plain, &own, &module, NULL);
+    const kiln_str why = kiln_str_from(st ? kiln_status_text(st) : "");
+    kiln_status shown = show(call, why, &module, arena, out_answer);
     kiln_status_free(st); /* the module is not checked then, and people are told why */
-    st = show(call, why, why.size ? (kiln_str){0} : kiln_strbuf_view(&module), arena, out_answer);
-    kiln_strbuf_deinit(&module);
-    return st;
+    kiln_arena_deinit(&own);
+    return shown;
 }
 
 /* Packs and shows a module; what comes next is the answer. */
 static kiln_status pack_and_show(const kiln_model_call *call, kiln_compilation *c,
                                  const kiln_pack_options *options, const kiln_chosen *before,
                                  kiln_arena *arena, kiln_str *out_answer) {
-    kiln_strbuf module = {0}, head = {0};
+    kiln_strbuf head = {0};
+    kiln_module_bytes module = {0};
     kiln_pack_report report = {0};
     network_parts parts = {0};
-    kiln_status st = kiln_pack(c, options, arena, &module, &report);
+    kiln_status st = kiln_pack_parts(c, options, arena, &module, &report);
     if (!st) st = find_parts(&report, arena, &parts);
     if (!st) {
         tie_rows rows = before->way ? find_ties(c, before, arena) : (tie_rows){0};
@@ -178,9 +202,8 @@ static kiln_status pack_and_show(const kiln_model_call *call, kiln_compilation *
         code_parts(&m, arena, &parts);
         st = m.st;
     }
-    if (!st) st = show(call, kiln_strbuf_view(&head), kiln_strbuf_view(&module), arena, out_answer);
+    if (!st) st = show(call, kiln_strbuf_view(&head), &module, arena, out_answer);
     kiln_strbuf_deinit(&head);
-    kiln_strbuf_deinit(&module);
     return st;
 }
 
@@ -256,8 +279,9 @@ static kiln_status pack_variants(const kiln_model_call *call, kiln_graph *graph,
 /* ---- the command ----------------------------------------------------------------------------- */
 
 typedef struct shown {
-    kiln_shown_module run; /* its bytes are owned */
-    tie_rows ties;         /* in the arena of the turns, and so are the parts */
+    kiln_shown_module run;
+    kiln_mapping bytes; /* of the module */
+    tie_rows ties;      /* in the arena of the turns, and so are the parts */
     network_parts parts;
 } shown;
 
@@ -282,7 +306,7 @@ struct kiln_tune_turns {
 
 static void drop(shown *s) {
     kiln_module_close(s->run.module);
-    kiln_free((void *)(uintptr_t)s->run.bytes.data);
+    kiln_file_unmap(&s->bytes);
     *s = (shown){0};
 }
 
@@ -304,10 +328,9 @@ static kiln_status take(kiln_tune_turns *r, kiln_str all, shown *out) {
     if (head.size) code_ties(&m, &r->arena, &out->ties);
     if (head.size) code_parts(&m, &r->arena, &out->parts);
     if (m.st) return kiln_status_note(m.st, "what a module does otherwise");
-    char *copy = kiln_alloc_aligned(MODULE_ALIGNMENT, module.size);
-    memcpy(copy, module.data, module.size);
-    out->run.bytes = (kiln_str){copy, module.size};
-    return KILN_OK;
+    kiln_status st = kiln_file_map_copy(module, &out->bytes);
+    out->run.bytes = (kiln_str){out->bytes.data, out->bytes.size};
+    return st;
 }
 
 static bool is_inexact(const kiln_tune_turns *r, const char *task) {

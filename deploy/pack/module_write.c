@@ -21,9 +21,21 @@ typedef struct places {
     uint32_t stored_count;
 } places;
 
-static kiln_str digest_key(kiln_str bytes, kiln_digest *digest) {
-    kiln_digest_of(bytes.data, bytes.size, digest);
-    return (kiln_str){(const char *)digest->byte, sizeof digest->byte};
+/* The place among `stored` of equal bytes; false: there are none yet, and then they belong at the
+ * end. Other bytes of the same hash are never found by it. */
+static bool find_equal(kiln_map *seen, const kiln_str *stored, uint32_t count, kiln_str bytes,
+                       uint32_t *out_place) {
+    const kiln_hash128 hash = kiln_hash128_of(bytes.data, bytes.size);
+    const kiln_str key = {(const char *)&hash, sizeof hash};
+    uint64_t place = count;
+    *out_place = count;
+    if (!kiln_map_find(seen, key, &place)) {
+        (void)kiln_map_put(seen, key, count);
+        return false;
+    }
+    if (!kiln_str_equal(stored[place], bytes)) return false;
+    *out_place = (uint32_t)place;
+    return true;
 }
 
 static void place_constants(const kiln_module_sizes *sizes, kiln_arena *arena, places *p) {
@@ -39,15 +51,15 @@ static void place_constants(const kiln_module_sizes *sizes, kiln_arena *arena, p
         for (uint32_t i = 0; i < plan->buffer_count; i++) {
             const kiln_plan_buffer *b = &plan->buffer[i];
             const kiln_str bytes = {b->data, (size_t)b->size_bytes};
-            kiln_digest digest;
+            uint32_t place;
             if (b->storage != KILN_STORAGE_CONSTANT) continue;
-            const kiln_str key = digest_key(bytes, &digest);
-            if (kiln_map_find(&seen, key, &p->offset[k][i])) continue;
-            p->offset[k][i] = KILN_ALIGN_UP(size, KILN_MODULE_SECTION_ALIGNMENT);
-            size = p->offset[k][i] + b->size_bytes;
-            kiln_vec_push_in(arena, &constant, bytes);
-            kiln_vec_push_in(arena, &offset, p->offset[k][i]);
-            (void)kiln_map_put(&seen, key, p->offset[k][i]);
+            if (!find_equal(&seen, constant.data, constant.count, bytes, &place)) {
+                kiln_vec_push_in(arena, &constant, bytes);
+                kiln_vec_push_in(arena, &offset,
+                                 KILN_ALIGN_UP(size, KILN_MODULE_SECTION_ALIGNMENT));
+                size = offset.data[place] + b->size_bytes;
+            }
+            p->offset[k][i] = offset.data[place];
         }
     }
     kiln_map_deinit(&seen);
@@ -65,14 +77,8 @@ static void place_kernels(const kiln_module_sizes *sizes, kiln_arena *arena, pla
         const kiln_module_plan *plan = &sizes->bucket[k].plan;
         p->kernel[k] = KILN_ARENA_ARRAY(arena, uint32_t, plan->kernel_count);
         for (uint32_t i = 0; i < plan->kernel_count; i++) {
-            kiln_digest digest;
-            uint64_t number = stored.count;
-            const kiln_str key = digest_key(plan->kernel[i], &digest);
-            if (!kiln_map_find(&seen, key, &number)) {
+            if (!find_equal(&seen, stored.data, stored.count, plan->kernel[i], &p->kernel[k][i]))
                 kiln_vec_push_in(arena, &stored, plan->kernel[i]);
-                (void)kiln_map_put(&seen, key, number);
-            }
-            p->kernel[k][i] = (uint32_t)number;
         }
     }
     kiln_map_deinit(&seen);
@@ -214,81 +220,105 @@ static void write_plan(const kiln_module_sizes *sizes, const places *p, kiln_str
                        version == KILN_MODULE_VERSION_PLAIN, out);
 }
 
-/* Appends zero bytes until `out` has `size` bytes since `begin`. */
-static void pad_to(kiln_strbuf *out, size_t begin, uint64_t size) {
+/* Appends zero bytes until `out` has `size` bytes. */
+static void pad_to(kiln_strbuf *out, uint64_t size) {
     static const char zero[64];
-    while (out->size - begin < size) {
-        uint64_t missing = size - (out->size - begin);
-        kiln_strbuf_append(out, zero, (size_t)KILN_MIN(missing, sizeof zero));
-    }
-}
-
-static void write_constants(const kiln_module_sizes *sizes, const places *p, kiln_strbuf *out) {
-    size_t begin = out->size;
-    (void)sizes;
-    for (uint32_t i = 0; i < p->constant_count; i++) {
-        pad_to(out, begin, p->constant_offset[i]);
-        kiln_strbuf_append(out, p->constant[i].data, p->constant[i].size);
-    }
+    while (out->size < size)
+        kiln_strbuf_append(out, zero, (size_t)KILN_MIN(size - out->size, sizeof zero));
 }
 
 typedef void (*section_writer)(const kiln_module_sizes *sizes, const places *p, kiln_strbuf *out);
 
 static const struct {
     uint32_t number, alignment;
-    section_writer write;
+    section_writer write; /* NULL: constants, which are not copied */
 } section_table[KILN_MODULE_SECTION_COUNT] = {
     {KILN_MODULE_METADATA, KILN_MODULE_SECTION_ALIGNMENT, write_metadata},
     {KILN_MODULE_SIGNATURE, KILN_MODULE_SECTION_ALIGNMENT, write_signature},
     {KILN_MODULE_KERNELS, KILN_MODULE_SECTION_ALIGNMENT, write_kernels},
     {KILN_MODULE_PLAN, KILN_MODULE_SECTION_ALIGNMENT, write_plan},
-    {KILN_MODULE_CONSTANTS, KILN_MODULE_CONSTANT_ALIGNMENT, write_constants},
+    {KILN_MODULE_CONSTANTS, KILN_MODULE_CONSTANT_ALIGNMENT, NULL},
 };
+_Static_assert(KILN_MODULE_INDEX_CONSTANTS == KILN_MODULE_SECTION_COUNT - 1,
+               "constants follow everything that is copied");
 
 static void put_u32(char *at, uint32_t value) { memcpy(at, &value, sizeof value); }
 static void put_u64(char *at, uint64_t value) { memcpy(at, &value, sizeof value); }
 
-/* Appends the file's sections behind room for header and table, then fills those in. */
-static void encode(const kiln_module_sizes *sizes, const places *p, kiln_strbuf *out) {
+/* Adds the constants to the parts, with zeros before each up to its offset. */
+static void add_constants(const places *p, kiln_module_bytes *bytes) {
+    static const char zeros[KILN_MODULE_SECTION_ALIGNMENT];
+    uint64_t end = 0;
+    for (uint32_t i = 0; i < p->constant_count; i++) {
+        const kiln_str gap = {zeros, (size_t)(p->constant_offset[i] - end)};
+        if (gap.size) bytes->part[bytes->part_count++] = gap;
+        bytes->part[bytes->part_count++] = p->constant[i];
+        end = p->constant_offset[i] + p->constant[i].size;
+    }
+    bytes->size += (size_t)end;
+}
+
+static void put_entry(char *head, uint32_t index, size_t offset, size_t size, uint64_t checksum) {
+    char *entry = head + KILN_MODULE_HEADER_BYTES + index * KILN_MODULE_ENTRY_BYTES;
+    put_u32(entry + KILN_MODULE_ENTRY_AT_KIND, section_table[index].number);
+    put_u32(entry + KILN_MODULE_ENTRY_AT_ALIGNMENT, section_table[index].alignment);
+    put_u64(entry + KILN_MODULE_ENTRY_AT_OFFSET, offset);
+    put_u64(entry + KILN_MODULE_ENTRY_AT_SIZE, size);
+    put_u64(entry + KILN_MODULE_ENTRY_AT_CHECKSUM, checksum);
+}
+
+/* Makes the sections behind room for header and table, then fills those in. */
+static kiln_module_bytes encode(const kiln_module_sizes *sizes, const places *p,
+                                kiln_arena *arena) {
     const size_t table_bytes =
         KILN_MODULE_HEADER_BYTES + KILN_MODULE_SECTION_COUNT * KILN_MODULE_ENTRY_BYTES;
-    size_t begin = out->size;
-    pad_to(out, begin, table_bytes);
+    kiln_module_bytes bytes = {
+        .part_count = 1,
+        .part = KILN_ARENA_ARRAY(arena, kiln_str, 1 + 2 * (size_t)p->constant_count)};
+    kiln_strbuf head = {0};
+    pad_to(&head, table_bytes);
     for (uint32_t i = 0; i < KILN_MODULE_SECTION_COUNT; i++) {
-        pad_to(out, begin, KILN_ALIGN_UP(out->size - begin, section_table[i].alignment));
-        size_t offset = out->size - begin;
-        section_table[i].write(sizes, p, out);
-        size_t size = out->size - begin - offset;
-        char *entry = out->data + begin + KILN_MODULE_HEADER_BYTES + i * KILN_MODULE_ENTRY_BYTES;
-        put_u32(entry + KILN_MODULE_ENTRY_AT_KIND, section_table[i].number);
-        put_u32(entry + KILN_MODULE_ENTRY_AT_ALIGNMENT, section_table[i].alignment);
-        put_u64(entry + KILN_MODULE_ENTRY_AT_OFFSET, offset);
-        put_u64(entry + KILN_MODULE_ENTRY_AT_SIZE, size);
-        put_u64(entry + KILN_MODULE_ENTRY_AT_CHECKSUM,
-                kiln_hash64(out->data + begin + offset, size, 0));
+        pad_to(&head, KILN_ALIGN_UP(head.size, section_table[i].alignment));
+        const size_t offset = head.size;
+        if (!section_table[i].write) continue;
+        section_table[i].write(sizes, p, &head);
+        put_entry(head.data, i, offset, head.size - offset,
+                  kiln_hash64(head.data + offset, head.size - offset, 0));
     }
-    char *header = out->data + begin;
-    memcpy(header + KILN_MODULE_AT_MAGIC, KILN_MODULE_MAGIC, 8);
-    put_u32(header + KILN_MODULE_AT_VERSION, version_of(sizes));
-    put_u32(header + KILN_MODULE_AT_SECTION_COUNT, KILN_MODULE_SECTION_COUNT);
-    put_u64(header + KILN_MODULE_AT_FILE_BYTES, out->size - begin);
-    put_u64(header + KILN_MODULE_AT_CHECKSUM,
-            kiln_hash64(header, table_bytes, 0)); /* the field is zero while hashing */
+    add_constants(p, &bytes);
+    put_entry(head.data, KILN_MODULE_INDEX_CONSTANTS, head.size, bytes.size,
+              kiln_hash64_of_parts(bytes.part + 1, bytes.part_count - 1, 0));
+    bytes.size += head.size;
+    memcpy(head.data + KILN_MODULE_AT_MAGIC, KILN_MODULE_MAGIC, 8);
+    put_u32(head.data + KILN_MODULE_AT_VERSION, version_of(sizes));
+    put_u32(head.data + KILN_MODULE_AT_SECTION_COUNT, KILN_MODULE_SECTION_COUNT);
+    put_u64(head.data + KILN_MODULE_AT_FILE_BYTES, bytes.size);
+    put_u64(head.data + KILN_MODULE_AT_CHECKSUM,
+            kiln_hash64(head.data, table_bytes, 0)); /* the field is zero while hashing */
+    bytes.part[0] = kiln_strbuf_end(&head, arena);
+    return bytes;
+}
+
+kiln_status kiln_module_encode_parts(const kiln_module_sizes *sizes, kiln_arena *arena,
+                                     kiln_module_bytes *out_bytes) {
+    places p;
+    kiln_status st = kiln_module_sizes_check(sizes);
+    if (st) return st;
+    place_constants(sizes, arena, &p);
+    place_kernels(sizes, arena, &p);
+    if (p.stored_count > KILN_MODULE_KERNELS_MAX)
+        return KILN_ERROR(INVALID_ARGUMENT, "%u kernels, at most %u are allowed", p.stored_count,
+                          KILN_MODULE_KERNELS_MAX);
+    *out_bytes = encode(sizes, &p, arena);
+    return KILN_OK;
 }
 
 kiln_status kiln_module_encode_sizes(const kiln_module_sizes *sizes, kiln_strbuf *out) {
     kiln_arena scratch;
-    places p;
-    kiln_status st = kiln_module_sizes_check(sizes);
-    if (st) return st;
+    kiln_module_bytes bytes = {0};
     kiln_arena_init(&scratch, 0);
-    place_constants(sizes, &scratch, &p);
-    place_kernels(sizes, &scratch, &p);
-    if (p.stored_count > KILN_MODULE_KERNELS_MAX)
-        st = KILN_ERROR(INVALID_ARGUMENT, "%u kernels, at most %u are allowed", p.stored_count,
-                        KILN_MODULE_KERNELS_MAX);
-    else
-        encode(sizes, &p, out);
+    kiln_status st = kiln_module_encode_parts(sizes, &scratch, &bytes);
+    for (uint32_t i = 0; i < bytes.part_count; i++) kiln_strbuf_str(out, bytes.part[i]);
     kiln_arena_deinit(&scratch);
     return st;
 }

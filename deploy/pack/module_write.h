@@ -15,6 +15,19 @@ KILN_MUST_USE kiln_status kiln_module_encode(const kiln_module_plan *plan, kiln_
 KILN_MUST_USE kiln_status kiln_module_encode_sizes(const kiln_module_sizes *sizes,
                                                    kiln_strbuf *out);
 
+/* The file is the parts in order: constants are views of the plans' own bytes, which may be
+ * gigabytes. */
+typedef struct kiln_module_bytes {
+    uint32_t part_count;
+    kiln_str *part;
+    size_t size;
+} kiln_module_bytes;
+
+/* The same file as kiln_module_encode_sizes makes. Lists, and bytes that are no constants, are in
+ * `arena`. */
+KILN_MUST_USE kiln_status kiln_module_encode_parts(const kiln_module_sizes *sizes,
+                                                   kiln_arena *arena, kiln_module_bytes *out_bytes);
+
 /* Encodes and writes the file atomically (errors of kiln_file_write). */
 KILN_MUST_USE kiln_status kiln_module_write(const kiln_module_plan *plan, const char *path);
 

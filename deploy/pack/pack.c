@@ -637,14 +637,32 @@ kiln_status kiln_pack_plan(kiln_compilation *c, const kiln_pack_options *options
     return kiln_status_note(st, "packing %.*s", KILN_STR_ARG(options->model_name));
 }
 
-kiln_status kiln_pack(kiln_compilation *c, const kiln_pack_options *options, kiln_arena *arena,
-                      kiln_strbuf *out, kiln_pack_report *out_report) {
+/* The bytes of a buffer as the only part. */
+static kiln_module_bytes whole(kiln_strbuf *bytes, kiln_arena *arena) {
+    kiln_str *part = KILN_ARENA_NEW(arena, kiln_str);
+    *part = kiln_strbuf_end(bytes, arena);
+    return (kiln_module_bytes){1, part, part->size};
+}
+
+kiln_status kiln_pack_parts(kiln_compilation *c, const kiln_pack_options *options,
+                            kiln_arena *arena, kiln_module_bytes *out_bytes,
+                            kiln_pack_report *out_report) {
     kiln_module_bucket only = {0};
+    kiln_strbuf file = {0};
     const kiln_module_sizes sizes = {.bucket_count = 1, .bucket = &only};
+    const bool for_pages = c->target.arch == KILN_ARCH_WASM32 && !options->is_part;
     kiln_status st = kiln_pack_plan(c, options, arena, &only.plan, out_report);
     if (st) return st;
-    st = c->target.arch == KILN_ARCH_WASM32 && !options->is_part
-             ? kiln_wasm_module_encode(&sizes, arena, out)
-             : kiln_module_encode_sizes(&sizes, out);
+    st = for_pages ? kiln_wasm_module_encode(&sizes, arena, &file)
+                   : kiln_module_encode_parts(&sizes, arena, out_bytes);
+    if (for_pages) *out_bytes = whole(&file, arena);
     return kiln_status_note(st, "packing %.*s", KILN_STR_ARG(options->model_name));
+}
+
+kiln_status kiln_pack(kiln_compilation *c, const kiln_pack_options *options, kiln_arena *arena,
+                      kiln_strbuf *out, kiln_pack_report *out_report) {
+    kiln_module_bytes bytes = {0};
+    kiln_status st = kiln_pack_parts(c, options, arena, &bytes, out_report);
+    for (uint32_t i = 0; !st && i < bytes.part_count; i++) kiln_strbuf_str(out, bytes.part[i]);
+    return st;
 }

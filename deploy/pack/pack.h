@@ -17,6 +17,7 @@
 #include "compiler-core/core.h"
 #include "db/db.h"
 #include "deploy/format.h"
+#include "deploy/pack/module_write.h"
 
 typedef enum kiln_planner {
 #define X(id, name, doc) KILN_PLANNER_##id,
@@ -110,9 +111,16 @@ typedef struct kiln_pack_report {
 KILN_MUST_USE kiln_status kiln_pack_plan(kiln_compilation *compilation,
                                          const kiln_pack_options *options, kiln_arena *arena,
                                          kiln_module_plan *out_plan, kiln_pack_report *out_report);
-/* Appends the module's bytes to `out`: the file of deploy/format.h, or for WebAssembly, unless it
- * is a part, that of deploy/pack/wasm_module.h. `out_report` lives in `arena`; NULL: not wanted.
- * Errors of kiln_pack_plan, kiln_module_encode_sizes and kiln_wasm_module_encode. */
+/* The module's bytes: the file of deploy/format.h, or for WebAssembly, unless it is a part, that of
+ * deploy/pack/wasm_module.h. They and `out_report` live in `arena`, except constants, which are
+ * views of the compilation's graph where those of the graph are in the file as they are.
+ * `out_report` may be NULL. Errors of kiln_pack_plan, kiln_module_encode_parts and
+ * kiln_wasm_module_encode. */
+KILN_MUST_USE kiln_status kiln_pack_parts(kiln_compilation *compilation,
+                                          const kiln_pack_options *options, kiln_arena *arena,
+                                          kiln_module_bytes *out_bytes,
+                                          kiln_pack_report *out_report);
+/* The same, appended to `out`: a copy of all constants. */
 KILN_MUST_USE kiln_status kiln_pack(kiln_compilation *compilation, const kiln_pack_options *options,
                                     kiln_arena *arena, kiln_strbuf *out,
                                     kiln_pack_report *out_report);

@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -53,10 +54,31 @@ static void nothing_is_overwritten_and_nothing_left_of_a_failure(void **state) {
     remove_folder(folder);
 }
 
+static void a_mapped_copy_has_no_name(void **state) {
+    kiln_arena *arena = *state;
+    char *folder = make_folder(arena), **entry = NULL;
+    size_t count = 1;
+    kiln_mapping copy = {0};
+    char before[] = "bytes of a module";
+    setenv("TMPDIR", folder, 1);
+    expect_ok(kiln_file_map_copy(kiln_str_from(before), &copy));
+    before[0] = 'x'; /* the copy is its own */
+    assert_int_equal(copy.size, sizeof before - 1);
+    assert_memory_equal(copy.data, "bytes of a module", copy.size);
+    expect_ok(kiln_folder_list(folder, arena, &entry, &count));
+    assert_int_equal(count, 0);
+    kiln_file_unmap(&copy);
+    setenv("TMPDIR", kiln_arena_printf(arena, "%s/none", folder), 1);
+    expect_error(kiln_file_map_copy(KILN_STR("x"), &copy), NOT_FOUND, "none");
+    unsetenv("TMPDIR");
+    remove_folder(folder);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(a_copy_has_the_bytes_and_exactly_the_mode),
         test_with_arena(nothing_is_overwritten_and_nothing_left_of_a_failure),
+        test_with_arena(a_mapped_copy_has_no_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,6 +31,17 @@ static void sha256_matches_the_published_vectors(void **state) {
     }
 }
 
+static void parts_hash_as_their_whole(void **state) {
+    (void)state;
+    char data[2000];
+    for (size_t i = 0; i < sizeof data; i++) data[i] = (char)(i * 7);
+    for (size_t cut = 0; cut <= sizeof data; cut += 125) {
+        const kiln_str part[] = {{data, cut}, {0}, {data + cut, sizeof data - cut}};
+        assert_int_equal(kiln_hash64_of_parts(part, 3, 9), kiln_hash64(data, sizeof data, 9));
+    }
+    assert_int_equal(kiln_hash64_of_parts(NULL, 0, 0), kiln_hash64("", 0, 0));
+}
+
 /* RFC 4231, test cases 1 to 4, 6 and 7. */
 static void hmac_matches_the_published_vectors(void **state) {
     (void)state;
@@ -131,6 +142,7 @@ static void a_digest_of_zeros_names_nothing(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sha256_matches_the_published_vectors),
+        cmocka_unit_test(parts_hash_as_their_whole),
         cmocka_unit_test(hmac_matches_the_published_vectors),
         cmocka_unit_test(hashes_never_change),
         cmocka_unit_test(hash_text_round_trips),

@@ -41,6 +41,27 @@ static void constants_begin_on_a_page(void **state) {
     kiln_strbuf_deinit(&bytes);
 }
 
+static void parts_are_the_file_and_views_of_the_constants(void **state) {
+    (void)state;
+    kiln_module_bucket only = {.plan = fixture_plan(&arena, "kernel_static.o")};
+    const kiln_module_sizes sizes = {.bucket_count = 1, .bucket = &only};
+    kiln_module_bytes bytes;
+    kiln_strbuf file = {0}, joined = {0};
+    bool seen = false;
+    assert_null(kiln_module_encode_sizes(&sizes, &file));
+    assert_null(kiln_module_encode_parts(&sizes, &arena, &bytes));
+    assert_int_equal(bytes.size, file.size);
+    for (uint32_t i = 0; i < bytes.part_count; i++) {
+        kiln_strbuf_str(&joined, bytes.part[i]);
+        seen = seen || bytes.part[i].data == only.plan.buffer[FIXTURE_W0].data;
+    }
+    assert_true(seen);
+    assert_int_equal(joined.size, file.size);
+    assert_memory_equal(joined.data, file.data, file.size);
+    kiln_strbuf_deinit(&file);
+    kiln_strbuf_deinit(&joined);
+}
+
 static void plan_that_breaks_a_rule_is_not_written(void **state) {
     (void)state;
     kiln_module_plan plan = fixture_plan(&arena, "kernel_static.o");
@@ -75,6 +96,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_plan_gives_the_same_bytes),
         cmocka_unit_test(constants_begin_on_a_page),
+        cmocka_unit_test(parts_are_the_file_and_views_of_the_constants),
         cmocka_unit_test(plan_that_breaks_a_rule_is_not_written),
         cmocka_unit_test(unwritable_place_is_an_error),
     };

@@ -366,18 +366,28 @@ static kiln_status check_external(const kiln_importer *im, const Onnx__GraphProt
                             (unsigned long long)(bytes >> 20), (unsigned long long)mib);
 }
 
+/* Frees the fields that hold weights. */
+static void release_data(Onnx__TensorProto *proto) {
+    kiln_onnx_allocator->free(NULL, proto->raw_data.data);
+    kiln_onnx_allocator->free(NULL, proto->float_data);
+    proto->raw_data = (ProtobufCBinaryData){0};
+    proto->float_data = NULL;
+    proto->n_float_data = 0;
+}
+
 static kiln_status import_initializers(kiln_importer *im, const Onnx__GraphProto *graph) {
     kiln_status external = check_external(im, graph);
     if (external) return external;
     if (graph->n_sparse_initializer) kiln_problems_add(&im->problems, "sparse initialisers");
     for (size_t i = 0; i < graph->n_initializer; i++) {
-        const Onnx__TensorProto *proto = graph->initializer[i];
+        Onnx__TensorProto *proto = graph->initializer[i];
         kiln_tensor tensor;
         kiln_str name = kiln_proto_text(proto->name);
         if (im->graph->value.count == KILN_GRAPH_VALUES_MAX)
             return KILN_ERROR(OUT_OF_RANGE, "too many tensors");
         kiln_status st =
             kiln_onnx_tensor(proto, &im->files, &im->budget_bytes, im->graph->arena, &tensor);
+        if (im->once && graph == im->model->graph) release_data(proto); /* bodies are read again */
         bool unsupported = is_listed(im, st, "initialiser", name);
         if (st && !unsupported)
             return kiln_status_note(st, "initialiser \"%.*s\"", KILN_STR_ARG(name));
@@ -643,13 +653,14 @@ static kiln_status find_opset(kiln_importer *im, const Onnx__ModelProto *model) 
     return KILN_OK;
 }
 
-kiln_status kiln_import_model(const Onnx__ModelProto *model, const char *folder,
-                              const kiln_import_options *options, kiln_arena *arena,
-                              kiln_graph **out_graph) {
+static kiln_status import_model(const Onnx__ModelProto *model, bool once, const char *folder,
+                                const kiln_import_options *options, kiln_arena *arena,
+                                kiln_graph **out_graph) {
     const Onnx__GraphProto *proto = model->graph;
     kiln_importer im = {.files = {folder, options->open},
                         .options = options,
                         .model = model,
+                        .once = once,
                         .budget_bytes = KILN_TENSOR_BYTES_MAX,
                         .scope = ""};
     im.graph = kiln_graph_create(arena, kiln_proto_text(proto->name));
@@ -673,4 +684,16 @@ kiln_status kiln_import_model(const Onnx__ModelProto *model, const char *folder,
     kiln_problems_deinit(&im.problems);
     if (!st) *out_graph = im.graph;
     return st;
+}
+
+kiln_status kiln_import_model(const Onnx__ModelProto *model, const char *folder,
+                              const kiln_import_options *options, kiln_arena *arena,
+                              kiln_graph **out_graph) {
+    return import_model(model, false, folder, options, arena, out_graph);
+}
+
+kiln_status kiln_import_model_once(Onnx__ModelProto *model, const char *folder,
+                                   const kiln_import_options *options, kiln_arena *arena,
+                                   kiln_graph **out_graph) {
+    return import_model(model, true, folder, options, arena, out_graph);
 }

@@ -9,4 +9,10 @@ KILN_MUST_USE kiln_status kiln_import_model(const Onnx__ModelProto *model, const
                                             const kiln_import_options *options, kiln_arena *arena,
                                             kiln_graph **out_graph);
 
+/* The same, and frees the data of each initialiser once it is copied, so that a model of gigabytes
+ * is not in memory twice. `model` can only be freed afterwards. */
+KILN_MUST_USE kiln_status kiln_import_model_once(Onnx__ModelProto *model, const char *folder,
+                                                 const kiln_import_options *options,
+                                                 kiln_arena *arena, kiln_graph **out_graph);
+
 #endif

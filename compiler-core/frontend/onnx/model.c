@@ -57,7 +57,7 @@ kiln_status kiln_onnx_import(kiln_str bytes, const char *folder, const kiln_impo
     Onnx__ModelProto *model = NULL;
     kiln_status st = kiln_onnx_model_unpack(bytes, &model);
     if (st) return st;
-    st = kiln_import_model(model, folder, options, arena, out_graph);
+    st = kiln_import_model_once(model, folder, options, arena, out_graph);
     kiln_onnx_model_free(model);
     return st;
 }

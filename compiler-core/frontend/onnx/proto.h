@@ -83,6 +83,7 @@ typedef struct kiln_importer {
     KILN_VEC(kiln_import_list) list;
     KILN_VEC(uint32_t) list_of; /* by kiln_value: place in `list` + 1; values beyond have 0 */
     const Onnx__ModelProto *model;
+    bool once;                    /* see kiln_import_model_once */
     const kiln_import_call *call; /* whose body is being imported; NULL: none */
     const Onnx__NodeProto *node;  /* being imported */
     const kiln_import_row *row;   /* the row of that node */

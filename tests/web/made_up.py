@@ -261,19 +261,48 @@ class Lab:
         return {"items": [model, *({"target": other, "records": 4000} for other, _, _ in TARGETS if other != target)], "trials": {"event": "trials", "task": key, "features": features, "trials": trials} if key else None}
 
     def module(self):
-        lines = [{"event": "module", "file": "m.kiln", "bytes": 128552, "format": 1, "metadata": {"model": "resnet50.onnx", "target": PI, "codegen": "20-llvm19.1.7", "tasks": "10", "tuned": "9", "software": "kiln 0.1.0"}, "signature": "none", "signer": "",
-                  "threads": 4, "kernels": 16, "calls": 16, "steps": 16, "arena_bytes": 3_211_264, "constant_bytes": 25_600_000},
-                 {"event": "input", "name": "image", "dtype": "f32", "shape": [1, 3, 224, 224], "bytes": 602112}, {"event": "output", "name": "probability", "dtype": "f32", "shape": [1, 1000], "bytes": 4000}]
-        made, tensors, before = [], [], "image"
-        for i in range(16):
-            op, label, flops = OPS[(7, 4, 0, 0, 1, 2, 0, 1, 2, 6, 6, 1, 9, 3, 5, 8)[i]]
-            out = f"t{i}"
-            inputs = [before] if i not in (4, 7, 11) else [before, f"t{i - 3}"]
-            made.append({"event": "step", "name": HOSTILE[0] if i == 6 else f"layer{i}", "op": op, "algorithm": "winograd_4x4_3x3" if "3x3" in label else "direct", "task": task_key(OPS.index((op, label, flops))), "flops": flops,
-                         "median_ns": (flops / 9e10 + 2e-6) * 1e9, "inputs": inputs, "outputs": [out], "layout_in": "d0,d1/16,d2,d3,d1%16", "layout_out": "row"})
-            tensors.append({"event": "tensor", "name": out, "bytes": max(4000, 803_000 >> (i // 3)), "offset": 0, "first": i, "last": i + (3 if i in (1, 4, 8) else 1), "kind": "arena"})
-            before = out
-        return lines + made + tensors
+        """A residual network of stages, as `kiln inspect --steps --json` prints one."""
+        steps, tensors = [], []
+
+        def buffer(kind, size, name=None, **more):
+            tensors.append({"event": "tensor", "buffer": len(tensors), "kind": kind, "name": name, "bytes": size, "device": 0, "offset": None, "part_of": None, "part_at": None, "first": None, "last": None, **more})
+            return len(tensors) - 1
+
+        def step(which, inputs, size, name=None):
+            op, label, flops = OPS[which]
+            weights = [buffer("constant", 1_400_000)] if "conv" in op or op == "gemm" else []
+            out = buffer("output" if op == "softmax" else "workspace", size, "probability" if op == "softmax" else None)
+            steps.append({"event": "step", "number": len(steps), "name": name or f"layer{len(steps)}", "op": op, "algorithm": "winograd_4x4_3x3" if "3x3" in label else "direct", "task": task_key(which), "flops": flops, "action": "kernel", "device": 0, "loop": None,
+                          "sources": sorted(maker[one] for one in inputs if one in maker), "inputs": [*inputs, *weights], "outputs": [out], "layout_in": ";".join(["d0,d1/16,d2,d3,d1%16"] * len(inputs)), "layout_out": "row" if which in (9, 3, 5) else "d0,d1/16,d2,d3,d1%16",
+                          "in_use": 0, "device_in_use": 0, "scratch_bytes": 900_000 if "3x3" in label else 0})
+            maker[out] = len(steps) - 1
+            return out
+
+        maker = {}
+        x = step(7, [buffer("input", 602_112, "image")], 802_816)
+        for stage in range(4):
+            for block in range(2):
+                inside = step(6 * (stage % 2), [x], 802_816 >> stage, HOSTILE[0] if (stage, block) == (1, 1) else None)
+                around = step(2, [x], 802_816 >> stage) if stage and not block else x
+                x = step(1, [inside, around], 802_816 >> stage)
+        x = step(9, [x], 2048)
+        again = buffer("workspace", 2048, part_of=x, part_at=0)
+        steps.append({**steps[-1], "number": len(steps), "name": "flat", "op": "flatten", "algorithm": "", "task": "", "flops": 0, "action": "alias", "sources": [maker[x]], "inputs": [x], "outputs": [again], "layout_in": "", "layout_out": "", "scratch_bytes": 0})
+        maker[again] = len(steps) - 1
+        step(5, [step(3, [again], 4000)], 4000)
+        for one in tensors:
+            root = one["buffer"] if one["part_of"] is None else one["part_of"]
+            named = [line["number"] for line in steps if {root, again if root == x else root} & {*line["inputs"], *line["outputs"]}]
+            one["first"], one["last"] = {"input": 0, "constant": 0}.get(one["kind"], min(named)), len(steps) - 1 if one["kind"] in ("constant", "output") else max(named)
+        at = 0
+        for one in tensors:
+            if one["kind"] == "workspace" and one["part_of"] is None:
+                one["offset"], at = at, at + one["bytes"]
+        for line in steps:
+            line["in_use"] = sum(one["bytes"] for one in tensors if one["offset"] is not None and one["first"] <= line["number"] <= one["last"])
+        module = {"event": "module", "file": "m.kiln", "bytes": 128552, "format": 1, "metadata": {"model": "resnet50.onnx", "target": PI, "codegen": "20-llvm19.1.7", "tasks": "10", "tuned": "9", "software": "kiln 0.1.0"}, "signature": "none", "signer": "",
+                  "threads": 4, "kernels": len(steps) - 1, "calls": len(steps) - 1, "steps": len(steps), "arena_bytes": max(line["in_use"] for line in steps), "device_bytes": 0, "constant_bytes": sum(one["bytes"] for one in tensors if one["kind"] == "constant")}
+        return [module, {"event": "input", "name": "image", "dtype": "f32", "shape": [1, 3, 224, 224], "bytes": 602112}, {"event": "output", "name": "probability", "dtype": "f32", "shape": [1, 1000], "bytes": 4000}, *steps, *tensors]
 
     def change(self, count):
         """Some boards become another state: the rows of an event."""

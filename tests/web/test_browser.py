@@ -94,7 +94,7 @@ def test_no_view_is_wider_than_a_narrow_screen_or_lost_on_a_wide_one(world):
 
 def test_the_keyboard_reaches_everything(world):
     with lab(world, boards=300) as browser:
-        for view in ("fleet", "board", "jobs", "task", "submit", "records"):
+        for view in ("fleet", "board", "jobs", "task", "model", "submit", "records"):
             browser.go(view)
             browser.evaluate("document.activeElement.blur(); window.reached = new Set(); document.addEventListener('focusin', event => window.reached.add(event.target)); 1")
             wanted = browser.evaluate("window.wanted = [...document.querySelectorAll('a[href], button, select, input, [tabindex=\"0\"]')].filter(element => element.tabIndex >= 0 && !element.disabled && element.checkVisibility() && !element.closest('tbody')), window.wanted.length")
@@ -206,6 +206,66 @@ def test_views_say_what_the_server_does_not_have(world):
         browser.go("board")
         browser.until("[...document.querySelectorAll('.card')].some(one => one.textContent.startsWith('Drift over time') && one.querySelector('.missing')?.textContent.includes('there is no'))", "the server's words in place of the picture")
         browser.events = [event for event in browser.events if "404" not in json.dumps(event)]
+
+
+def test_a_graph_shows_branches_and_what_goes_around_them(world):
+    with lab(world) as browser:
+        lines = browser.lab.module()
+        steps = [line for line in lines if line["event"] == "step"]
+        for scheme in ("light", "dark"):
+            browser.scheme(scheme)
+            for width in (NARROW, 1280, WIDE):
+                browser.size(width)
+                browser.go("fleet")
+                browser.go("model")
+                assert browser.evaluate("document.querySelectorAll('svg.graph .node').length") == len(steps)
+                assert browser.evaluate("document.querySelectorAll('svg.graph .edge').length") == sum(len(step["sources"]) for step in steps)
+                assert browser.evaluate("document.querySelectorAll('svg.graph .edge.passing').length") == 5, "each block without a convolution of its own around it has a line there"
+                boxes = browser.evaluate("[...document.querySelectorAll('svg.graph .node rect')].map(rect => rect.getBoundingClientRect()).map(box => [box.left, box.top, box.right, box.bottom])")
+                assert not any(a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3] for i, a in enumerate(boxes) for b in boxes[:i]), "nodes overlap"
+                beside = sum(a[1] == b[1] for i, a in enumerate(boxes) for b in boxes[:i])
+                assert beside == 3, f"{beside} branches stand beside another"
+                texts = browser.evaluate("[...document.querySelectorAll('svg.graph .node')].map(node => [Math.max(...[...node.querySelectorAll('text')].map(text => text.getBBox().x + text.getBBox().width)), node.querySelector('rect').width.baseVal.value])")
+                assert all(end <= room for end, room in texts), (width, max(end - room for end, room in texts))
+                first, place = browser.evaluate("[document.querySelector('svg.graph .node rect'), document.querySelector('.figure-place.scrolls')].map(one => one.getBoundingClientRect()).map(box => [box.left, box.right])")
+                assert place[0] <= first[0] and first[1] <= place[1], "the first kernel is in sight"
+        heats = browser.evaluate("[...new Set([...document.querySelectorAll('svg.graph .node rect')].map(rect => rect.getAttribute('class')))]")
+        assert len(heats) >= 3 and "heat-5" in heats and "heat-0" in heats, heats
+        kernel = browser.evaluate("document.querySelector('svg.graph .node title').textContent")
+        assert all(part in kernel for part in ("conv+relu", "direct", "d0,d1/16", "reads from no step")), kernel
+        browser.evaluate("document.querySelector('svg.graph .node').dispatchEvent(new MouseEvent('click', {bubbles: true}))")
+        browser.until("location.hash.startsWith('#/tasks/')", "the kernel's task")
+
+
+def test_memory_over_a_run_reaches_what_is_reserved(world):
+    with lab(world) as browser:
+        browser.go("model")
+        figure = "[...document.querySelectorAll('.figure')].find(one => one.textContent.includes('Memory over a run'))"
+        words = browser.evaluate(f"{figure}.querySelector('svg').getAttribute('aria-label')")
+        assert "At most 2.30 MiB of the workspace are in use at once, of 2.30 MiB reserved" in words and "constants take 28.0 MiB" in words, words
+        assert browser.evaluate(f"[{figure}.querySelectorAll('.mark').length, {figure}.querySelectorAll('.curve').length]") == [1, 1]
+        browser.evaluate(f"(select => {{ select.value = 'all'; select.dispatchEvent(new Event('change')); }})({figure}.querySelector('select'))")
+        browser.until(f"{figure}.querySelectorAll('.curve').length === 4", "all memory")
+        assert browser.evaluate("location.hash").endswith("?memory=all")
+        assert browser.evaluate(f"{figure}.querySelector('svg').textContent").count("constants") == 1
+        rows = browser.evaluate("[...document.querySelectorAll('table')].map(table => [table.querySelector('caption').textContent.split('.')[0], Number(table.getAttribute('aria-rowcount'))])")
+        lines = browser.lab.module()
+        assert rows == [["Steps", 1 + sum(line["event"] == "step" for line in lines)], ["Buffers", 1 + sum(line["event"] == "tensor" for line in lines)]], rows
+
+
+def test_what_a_module_does_not_tell_is_called_unknown(world):
+    with lab(world) as browser:
+        lines = browser.lab.module()
+        browser.lab.module = lambda: [{**line, "sources": None} if line["event"] == "step" else line for line in lines]
+        browser.go("model")
+        assert "unknown which they read" in browser.evaluate("document.querySelector('.figure').textContent")
+        assert browser.evaluate("document.querySelector('tbody').textContent").count("unknown") > 8
+        steps = sum(line["event"] == "step" for line in lines)
+        assert browser.evaluate("document.querySelectorAll('svg.graph .edge').length") == steps - 1, "the order of execution"
+        browser.lab.module = lambda: [{**lines[0], "steps": 0, "kernels": 0}]
+        browser.go("fleet")
+        browser.go("model")
+        assert "This module has no steps" in browser.evaluate("document.querySelector('main').textContent")
 
 
 def test_two_programs_stand_side_by_side(world):

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The dashboard as kiln-web serves it, over a real tracker, board and tuner, while and after a model is tuned."""
 import json
+import re
 import sys
 
 from dashboard import ROOT, Dashboard, harness
@@ -93,6 +94,11 @@ def test_a_model_is_compiled_and_its_module_can_be_had(world):
         assert module > 10000, module
         browser.evaluate("location.hash = document.querySelector('tbody a[href*=modules]').getAttribute('href')")
         browser.until("document.querySelectorAll('svg.graph .node').length >= 6", "the module's kernels")
+        edges = browser.evaluate("[...document.querySelectorAll('svg.graph .edge')].map(edge => edge.getAttribute('class'))")
+        assert edges.count("edge passing") == 1, (edges, "the network's skip goes around a convolution")
+        memory = browser.evaluate("[...document.querySelectorAll('.figure svg')].map(svg => svg.getAttribute('aria-label')).find(text => text.startsWith('Memory over a run'))")
+        used, reserved = re.search("At most (.*) of the workspace are in use at once, of (.*) reserved", memory).groups()
+        assert used == reserved != "0 B", memory
         title = browser.evaluate("document.querySelector('h1').textContent")
         assert title.startswith("Model ") or title == "digits.onnx", title
         no_view_complains(browser)

@@ -29,8 +29,8 @@ export function standalone(svg) {
 /**
  * A figure that is drawn again when its width or its data change.
  * options: title; note: a sentence below it; height: px, or a function of the width; draw(width, height) -> {svg, layers} (or
- * null: `empty` is shown), where `layers` are canvases behind it and `saved()` gives the whole as one SVG;
- * text(): what it shows, in words; table(): {names, rows} for CSV.
+ * null: `empty` is shown), where `layers` are canvases behind it, `startX` is in sight at first, and `saved()` gives the whole as one SVG;
+ * text(): what it shows, in words; table(): {names, rows} for CSV; scrolls: it may be larger than its place.
  */
 export class Figure {
   #options;
@@ -47,6 +47,10 @@ export class Figure {
     this.element = h('figure', {class: 'card figure'},
       h('figcaption', {}, h('span', {class: 'figure-title'}, options.title), h('span', {class: 'figure-buttons'}, buttons)),
       options.controls ?? null, this.#place, this.#note, this.#words);
+    if (options.scrolls) {
+      this.#place.classList.add('scrolls');
+      for (const [name, value] of [['tabindex', '0'], ['role', 'region'], ['aria-label', `${options.title}, arrow keys scroll`]]) this.#place.setAttribute(name, value);
+    }
     new ResizeObserver(([entry]) => {
       const width = Math.round(entry.contentRect.width);
       if (width > 0 && width !== this.#width) this.draw(width);
@@ -63,12 +67,14 @@ export class Figure {
     if (!width) return;
     this.#width = width;
     const {height = 260, empty = 'Nothing to draw yet.', title, text, note} = this.#options;
+    const isFirst = !this.#drawn;
     this.#drawn = this.#options.draw(width, typeof height === 'function' ? height(width) : height);
     const words = this.#drawn ? text?.() ?? '' : empty;
     if (this.#drawn) {
       this.#drawn.svg.setAttribute('role', 'img');
       this.#drawn.svg.setAttribute('aria-label', `${title}. ${words}`);
       this.#place.replaceChildren(...(this.#drawn.layers ?? []), this.#drawn.svg, ...(this.#drawn.over ?? []));
+      if (isFirst && this.#drawn.startX) this.#place.scrollLeft = this.#drawn.startX - width / 2;
     } else {
       this.#place.replaceChildren(h('p', {class: 'empty'}, empty));
     }

@@ -1,46 +1,55 @@
 // A graph of kernels from top to bottom, coloured by the share of time that each takes.
 import {s} from '../dom.js';
+import {characterPx} from './axes.js';
 import {layered} from './layers.js';
 
-const NODE = {width: 168, height: 44, between: 24, below: 30};
+const CHARACTERS = 27; // of a line in a node
+const LINE = 2.5; // in widths of a character
 const MARGIN = 10;
-const NAME_CHARACTERS = 22;
 
-const short = text => (text.length > NAME_CHARACTERS ? `${text.slice(0, NAME_CHARACTERS - 1)}…` : text);
+const short = text => (text.length > CHARACTERS ? `${text.slice(0, CHARACTERS - 1)}…` : text);
 
 /** Five steps from cool to hot, by share of the hottest. */
 export const heat = share => `heat-${Math.min(5, Math.max(1, Math.ceil(5 * share)))}`;
 
-/** graph({nodes: [{id, name, detail, text, share, inputs, outputs}], onPick}): its height follows from the nodes. */
+/** From the lower side of a node to the upper one of another, straight through the layers between them. */
+function pathOf(points, x, top, node, below) {
+  const parts = [`M${x(points[0])},${top(points[0]) + node.height}`];
+  points.slice(1).forEach((point, index) => {
+    const before = points[index];
+    const middle = below / 2;
+    const [y1, y2] = [top(before) + node.height, top(point)];
+    parts.push(x(before) === x(point) ? `V${y2}` : `C${x(before)},${y1 + middle} ${x(point)},${y2 - middle} ${x(point)},${y2}`);
+    if (index + 2 < points.length) parts.push(`V${top(point) + node.height}`);
+  });
+  return parts.join('');
+}
+
+/** graph({width, nodes: [{id, lines: [text], text, share, sources}], onPick}): its height follows from the nodes; null where there are too many. `text` is a node's whole description. */
 export function graph({width, nodes, onPick}) {
   if (nodes.length === 0) return null;
-  const {nodes: place, edges, layers, lanes} = layered(nodes);
-  const wide = Math.max(width, lanes * (NODE.width + NODE.between) + 2 * MARGIN);
-  const left = (wide - lanes * (NODE.width + NODE.between) + NODE.between) / 2;
-  const height = layers * (NODE.height + NODE.below) + 2 * MARGIN - NODE.below;
-  const x = id => left + place.get(id).lane * (NODE.width + NODE.between);
-  const y = id => MARGIN + place.get(id).layer * (NODE.height + NODE.below);
+  const character = characterPx();
+  const line = LINE * character;
+  const node = {width: Math.round((CHARACTERS + 2) * character), height: Math.round((Math.max(...nodes.map(one => one.lines.length)) + 0.6) * line)};
+  const below = Math.round(2 * line);
+  const layout = layered(nodes, {node: node.width, lane: character, gap: 2 * character});
+  if (!layout) return null;
+  const {places, routes, layers, width: needed} = layout;
+  const wide = Math.max(width, Math.ceil(needed) + 2 * MARGIN);
+  const left = Math.round((wide - needed) / 2);
+  const height = layers * (node.height + below) + 2 * MARGIN - below;
+  const x = spot => left + spot.x;
+  const top = spot => MARGIN + spot.layer * (node.height + below);
   const svg = s('svg', {class: 'chart graph', viewBox: `0 0 ${wide} ${height}`, width: wide, height});
-  for (const [from, to] of edges) {
-    const x1 = x(from) + NODE.width / 2;
-    const x2 = x(to) + NODE.width / 2;
-    const y1 = y(from) + NODE.height;
-    const y2 = y(to);
-    const isLong = place.get(to).layer - place.get(from).layer > 1 && x1 === x2;
-    const side = isLong ? NODE.width / 2 + NODE.between : 0; // around the nodes between them
-    const bend = isLong ? NODE.below : (y2 - y1) / 2;
-    const path = isLong ? `M${x1 + NODE.width / 4},${y1}C${x1 + side},${y1 + bend} ${x1 + side},${y1} ${x1 + side},${y1 + bend * 1.6}V${y2 - bend * 1.6}C${x1 + side},${y2} ${x1 + side},${y2 - bend} ${x2 + NODE.width / 4},${y2}`
-      : `M${x1},${y1}C${x1},${y1 + bend} ${x2},${y2 - bend} ${x2},${y2}`;
-    svg.append(s('path', {class: 'edge', d: path}));
-  }
-  for (const node of nodes) {
-    const group = s('g', {class: 'node', transform: `translate(${x(node.id)} ${y(node.id)})`},
-      s('title', {}, `${node.name}: ${node.text}`),
-      s('rect', {class: node.share === undefined ? 'heat-0' : heat(node.share), width: NODE.width, height: NODE.height, rx: 8}),
-      s('text', {class: 'node-name', x: 10, y: 18}, short(node.name)),
-      s('text', {class: 'node-detail', x: 10, y: 34}, short(node.detail)));
-    if (onPick) group.addEventListener('click', () => onPick(node));
+  for (const {points} of routes) svg.append(s('path', {class: points.length > 2 ? 'edge passing' : 'edge', d: pathOf(points, x, top, node, below)}));
+  for (const one of nodes) {
+    const spot = places.get(one.id);
+    const group = s('g', {class: onPick && one.isLink ? 'node link' : 'node', transform: `translate(${x(spot) - node.width / 2} ${top(spot)})`},
+      s('title', {}, one.text),
+      s('rect', {class: one.share === undefined ? 'heat-0' : heat(one.share), width: node.width, height: node.height, rx: 8}),
+      one.lines.map((text, index) => s('text', {class: index ? 'node-detail' : 'node-name', x: character, y: Math.round((index + 1) * line)}, short(text))));
+    if (onPick) group.addEventListener('click', () => onPick(one));
     svg.append(group);
   }
-  return {svg};
+  return {svg, startX: x(places.get(nodes[0].id))};
 }

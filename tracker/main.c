@@ -1,6 +1,7 @@
 /* kiln-tracker: the program that boards, tuners and clients connect to. */
 #include "base/fence.h"
 #include "base/program/daemon.h"
+#include "base/program/ready.h"
 #include "tracker/shell.h"
 
 #define DEFAULT_LISTEN "127.0.0.1:9477"
@@ -82,7 +83,10 @@ static kiln_status run(const void *given, kiln_arena *process) {
             o->state ? o->state : kiln_arena_printf(process, "%s/tracker", home);
         st = kiln_tracker_shell_create(&shell_options, &shell);
     }
-    if (!st) st = kiln_tracker_shell_run(shell);
+    if (!st) {
+        kiln_ready_tell();
+        st = kiln_tracker_shell_run(shell);
+    }
     kiln_tracker_shell_destroy(shell);
     return st;
 }

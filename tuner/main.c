@@ -3,6 +3,7 @@
 
 #include "base/proc.h"
 #include "base/program/daemon.h"
+#include "base/program/ready.h"
 #include "base/rand.h"
 #include "compiler-core/worker/worker.h"
 #include "tuner/shell.h"
@@ -58,7 +59,10 @@ static kiln_status run(const void *given, kiln_arena *process) {
     kiln_shell_options shell_options = {0};
     kiln_status st = fill_defaults(given, process, &shell_options);
     if (!st) st = kiln_shell_create(&shell_options, &shell);
-    if (!st) kiln_shell_run(shell);
+    if (!st) {
+        kiln_ready_tell();
+        kiln_shell_run(shell);
+    }
     kiln_shell_destroy(shell);
     return st;
 }

@@ -1,6 +1,7 @@
 /* kiln-web: the dashboard and the HTTP API of a fleet. */
 #include "base/file.h"
 #include "base/program/daemon.h"
+#include "base/program/ready.h"
 #include "web/web.h"
 
 #define DEFAULT_LISTEN "9480"
@@ -71,7 +72,10 @@ static kiln_status run(const void *given, kiln_arena *process) {
     kiln_web *web = NULL;
     kiln_status st = fill(given, process, &web_options);
     if (!st) st = kiln_web_create(&web_options, process, &web);
-    if (!st) kiln_web_run(web);
+    if (!st) {
+        kiln_ready_tell();
+        kiln_web_run(web);
+    }
     kiln_web_destroy(web);
     return st;
 }

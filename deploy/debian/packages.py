@@ -19,6 +19,16 @@ HERE = pathlib.Path(__file__).parent
 # Whoever hands the packages on says who that is, as with Debian's other tools.
 MAINTAINER = f"{os.environ.get('DEBFULLNAME', 'Kiln')} <{os.environ.get('DEBEMAIL', 'nobody@kiln.invalid')}>"
 AS_THEY_ARE = ("rules", "copyright", "kiln-common.sysusers", "kiln-common.tmpfiles", "kiln-common.README.Debian", "not-installed")
+# With --no-start debhelper does not stop services of a package that is removed (deploy/debian/rules).
+STOPS_SERVICES = """#!/bin/sh
+set -e
+
+if [ "$1" = remove ] && [ -d /run/systemd/system ]; then
+    deb-systemd-invoke stop {} > /dev/null || true
+fi
+
+#DEBHELPER#
+"""
 NOT_TO_BUILD = {"git", "build-essential", "clang-19", "clang-format-19", "libcmocka-dev", "libonnx-testdata", "libdnnl-dev"}
 
 
@@ -78,6 +88,8 @@ def write_lists(debian, tree, table):
         (debian / f"{name}.install").write_text("\n".join(files) + "\n", encoding="utf-8")
         for unit in row.get("units", []):
             shutil.copy(tree / "deploy/systemd" / unit, debian / f"{name}.{unit.rpartition('.')[2]}")
+        if "units" in row:
+            (debian / f"{name}.prerm").write_text(STOPS_SERVICES.format(" ".join(row["units"])), encoding="utf-8")
         for script in row.get("scripts", []):
             shutil.copy(HERE / f"{name}.{script}", debian)
 

@@ -5,33 +5,14 @@
 # usage: inside.sh OLD-VERSION NEW-VERSION
 set -euo pipefail
 old=$1 new=$2
-export DEBIAN_FRONTEND=noninteractive KILN_HOME=/tmp/kiln-home
+export KILN_HOME=/tmp/kiln-home
+. /packages/common.sh
 
-say() { printf '## %s\n' "$*"; }
-fail() {
-    printf 'inside.sh: %s\n' "$*" >&2
-    exit 1
-}
-install_all() { apt-get install -qq -y --no-install-recommends "/packages/$1"/*.deb > /tmp/apt.log 2>&1 || { tail -20 /tmp/apt.log >&2 && fail "the packages of $1 do not install"; }; }
-ours() { for package in /packages/new/*.deb; do dpkg-deb -f "$package" Package; done; }
-
-# Every file, with its kind and owner, but for what package managers and loaders write by themselves.
-list_files() {
-    find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /tmp -o -path /packages -o -path /run -o -path /var/cache -o -path /var/log \
-        -o -path /var/lib/apt -o -path /var/lib/dpkg \) -prune -o -printf '%p %y %u %g\n' | grep -vE '^/etc/(ld\.so\.cache|(passwd|group|shadow|gshadow|subuid|subgid)-?|\.pwd\.lock) ' | sort
-}
-list_users() { cut -d : -f 1,3 /etc/passwd /etc/group | sort; }
 check_version() { # VERSION
     local program shown
     for program in /usr/bin/kiln*; do
         shown=$("$program" --version)
         case $shown in *"$1"*) ;; *) fail "$program --version says $shown, not $1" ;; esac
-    done
-}
-check_packages() { # VERSION
-    local package
-    for package in $(ours); do
-        [ "$(dpkg-query -W -f '${db:Status-Status} ${Version}' "$package")" = "installed $1" ] || fail "$package is not installed in version $1"
     done
 }
 
@@ -100,8 +81,7 @@ kill $board $tracker
 wait $board $tracker || true
 
 say "purging"
-# shellcheck disable=SC2046 # names
-apt-get purge -qq -y $(ours) > /tmp/apt.log 2>&1 || { tail -20 /tmp/apt.log >&2 && fail "the packages do not purge"; }
+purge_all
 list_files > /tmp/files-after
 list_users > /tmp/users-after
 diff /tmp/files-before /tmp/files-after || fail "purging left or removed files"

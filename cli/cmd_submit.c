@@ -9,9 +9,10 @@
 #include "cli/cli.h"
 #include "cli/common/json.h"
 #include "cli/common/options.h"
+#include "compiler-core/frontend/data_set.h"
+#include "compiler-core/frontend/isolated.h"
 #include "proto/fetch.h"
 
-#define MODEL_BYTES_MAX ((size_t)2 << 30)
 #define PIECE_BYTES ((size_t)16 << 20)
 #define RETRIES_MAX 5u
 #define TOKEN_BYTES_MAX ((size_t)512)
@@ -73,9 +74,17 @@ static json_t *list_json(const kiln_opt_list *list) {
     return array;
 }
 
-static kiln_str question_of(const submit *s, const char *digest) {
+/* What is sent. */
+typedef struct sent {
+    kiln_mapping file;
+    kiln_str bytes;
+    bool is_graph; /* of the model and the weights beside it; its dimensions have their sizes */
+} sent;
+
+static kiln_str question_of(const submit *s, const sent *model, const char *digest) {
+    static const kiln_opt_list none;
     json_t *q = json_pack("{s:s, s:o, s:o}", "model", digest, "targets", list_json(&s->target),
-                          "dims", list_json(&s->dim));
+                          "dims", list_json(model->is_graph ? &none : &s->dim));
     if (s->trials) json_object_set_new(q, "trials", json_integer((json_int_t)s->trials));
     if (s->seconds) json_object_set_new(q, "seconds", json_integer((json_int_t)s->seconds));
     const kiln_str name = kiln_model_title(s->name, s->model, s->process);
@@ -140,28 +149,49 @@ static kiln_status upload(const submit *s, kiln_str model) {
     return kiln_status_note(st, "sending the model");
 }
 
+/* The model with the weights that lie beside it. */
+static kiln_status make_graph(const submit *s, sent *out) {
+    kiln_import_options options = {0};
+    kiln_status st = kiln_dim_option(&s->dim, s->process, &options);
+    if (!st) st = kiln_read_isolated(s->model, &options, s->process, &out->file, &out->bytes);
+    if (st) return st;
+    out->is_graph = true;
+    if (out->bytes.size <= KILN_MODEL_FILE_BYTES_MAX) return KILN_OK;
+    return KILN_ERROR(OUT_OF_RANGE,
+                      "%s and its weights have %zu bytes, and a web server takes at most %zu: "
+                      "compile it here (kiln compile)",
+                      s->model, out->bytes.size, KILN_MODEL_FILE_BYTES_MAX);
+}
+
+static kiln_status find_sent(const submit *s, sent *out) {
+    bool is_external = false;
+    kiln_status st = kiln_onnx_is_external_read(s->model, &is_external);
+    if (!st && is_external) return make_graph(s, out);
+    if (!st) st = kiln_model_file_map(s->model, &out->file);
+    out->bytes = (kiln_str){out->file.data, out->file.size};
+    return st;
+}
+
 /* Asks; sends the model first where the server does not have it. */
 static kiln_status begin(const submit *s, json_t **out_answer) {
-    kiln_mapping file = {0};
+    sent model = {0};
     kiln_digest digest;
     char name[KILN_DIGEST_TEXT];
-    kiln_status st = kiln_file_map(s->model, &file);
-    if (st) return st;
-    const kiln_str model = {file.data, file.size};
-    if (model.size > MODEL_BYTES_MAX)
-        st = KILN_ERROR(INVALID_ARGUMENT, "%s has more than 2 GiB", s->model);
-    kiln_digest_of(model.data, model.size, &digest);
-    kiln_digest_print(&digest, name);
-    const kiln_fetch fetch = {.method = "POST",
-                              .header = {"Content-Type: application/json"},
-                              .body = question_of(s, name)};
-    if (!st) st = ask(s, fetch, "compile", out_answer);
-    if (st && kiln_status_code(st) == KILN_NOT_FOUND) {
-        kiln_status_free(st); /* it has no such model of ours */
-        st = upload(s, model);
-        if (!st) st = ask(s, fetch, "compile", out_answer);
+    kiln_status st = find_sent(s, &model);
+    if (!st) {
+        kiln_digest_of(model.bytes.data, model.bytes.size, &digest);
+        kiln_digest_print(&digest, name);
+        const kiln_fetch fetch = {.method = "POST",
+                                  .header = {"Content-Type: application/json"},
+                                  .body = question_of(s, &model, name)};
+        st = ask(s, fetch, "compile", out_answer);
+        if (st && kiln_status_code(st) == KILN_NOT_FOUND) {
+            kiln_status_free(st); /* it has no such model of ours */
+            st = upload(s, model.bytes);
+            if (!st) st = ask(s, fetch, "compile", out_answer);
+        }
     }
-    kiln_file_unmap(&file);
+    kiln_file_unmap(&model.file);
     return st;
 }
 

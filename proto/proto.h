@@ -21,6 +21,7 @@
 #include "base/figures.h"
 #include "base/hash.h"
 #include "base/macros.h"
+#include "base/model_size.h"
 #include "base/outcome.h"
 #include "base/rand.h"
 #include "base/status.h"
@@ -36,8 +37,7 @@
 #define KILN_FRAME_HEADER_BYTES 16u
 #define KILN_FRAME_CONTROL_MAX ((size_t)256 << 10) /* body of a message */
 #define KILN_FRAME_DATA_MAX ((size_t)64 << 10)     /* body of a DATA frame */
-/* A model of 2 GiB, as much as protobuf allows, and its graph. */
-#define KILN_BLOB_BYTES_MAX ((uint64_t)2304 << 20)
+#define KILN_BLOB_BYTES_MAX KILN_MODEL_SENT_BYTES_MAX
 #define KILN_BLOB_BYTES_BEFORE ((uint64_t)1 << 30) /* with peers before this version: */
 #define KILN_PROTO_LARGE_BLOBS 6u
 /* DATA bytes that may be sent on a stream before the receiver grants more by WINDOW (version 2). */

@@ -14,7 +14,7 @@ typedef struct kiln_uploads kiln_uploads;
 typedef struct kiln_compile kiln_compile;
 typedef struct kiln_compile_waits kiln_compile_waits;
 
-#define KILN_UPLOAD_BYTES_MAX (UINT64_C(2) << 30) /* of a model */
+#define KILN_UPLOAD_BYTES_MAX KILN_MODEL_FILE_BYTES_MAX
 #define KILN_WEB_SOFTWARE "kiln-web " KILN_VERSION
 
 typedef struct kiln_web_options {

@@ -375,6 +375,11 @@ kiln_status kiln_client_put(kiln_client *client, kiln_str content, kiln_digest *
 
 kiln_status kiln_client_put_parts(kiln_client *client, const kiln_str *part, uint32_t count,
                                   kiln_digest *out_digest) {
+    uint64_t size = 0;
+    for (uint32_t i = 0; i < count; i++) size += part[i].size;
+    if (size > KILN_BLOB_BYTES_MAX) /* said before it is copied */
+        return KILN_ERROR(OUT_OF_RANGE, "%llu bytes, and a tracker takes at most %llu at once",
+                          (unsigned long long)size, (unsigned long long)KILN_BLOB_BYTES_MAX);
     kiln_status st = kiln_blob_store_put_parts(client->store, part, count, out_digest);
     return st ? st
               : kiln_status_note(transfer(client, out_digest, kiln_blobs_upload), "sending a blob");

@@ -68,7 +68,7 @@ uint32_t kiln_client_version(const kiln_client *client);
 /* Gives the tracker a blob, or gets one: content in `arena`. CANCELLED: kiln_client_stop. */
 KILN_MUST_USE kiln_status kiln_client_put(kiln_client *client, kiln_str content,
                                           kiln_digest *out_digest);
-/* The same of parts one after the other. */
+/* The same of parts one after the other. OUT_OF_RANGE: more than KILN_BLOB_BYTES_MAX. */
 KILN_MUST_USE kiln_status kiln_client_put_parts(kiln_client *client, const kiln_str *part,
                                                 uint32_t count, kiln_digest *out_digest);
 KILN_MUST_USE kiln_status kiln_client_get(kiln_client *client, const kiln_digest *digest,

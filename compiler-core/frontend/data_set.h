@@ -23,6 +23,10 @@ typedef struct kiln_onnx_ports {
 KILN_MUST_USE kiln_status kiln_onnx_ports_read(const char *path, kiln_arena *arena,
                                                kiln_onnx_ports *out_ports);
 
+/* Whether the model is ONNX with weights in a file beside it, so that its file alone is of no use
+ * to another machine. Errors of kiln_model_file_map. */
+KILN_MUST_USE kiln_status kiln_onnx_is_external_read(const char *path, bool *out_is_external);
+
 /* One data set of ONNX's backend tests: FOLDER/model.onnx with
  * FOLDER/test_data_set_N/{input,output}_K.pb. Tensor K gets the name of the model's K-th input or
  * output. (Files hold bf16 as the bits in u16; such a tensor gets its port's type.) */

@@ -55,6 +55,22 @@ const char *kiln_import_kind(kiln_str bytes) {
     return NULL;
 }
 
+kiln_status kiln_model_file_map(const char *path, kiln_mapping *out_file) {
+    kiln_mapping file = {0};
+    kiln_status st = kiln_file_map(path, &file);
+    if (st) return st;
+    if (file.size <= KILN_MODEL_FILE_BYTES_MAX) {
+        *out_file = file;
+        return KILN_OK;
+    }
+    st = KILN_ERROR(OUT_OF_RANGE,
+                    "%s has %zu bytes, and a model's file at most %zu: larger models keep their "
+                    "weights in a file beside it (external data of ONNX)",
+                    path, file.size, KILN_MODEL_FILE_BYTES_MAX);
+    kiln_file_unmap(&file);
+    return st;
+}
+
 char *kiln_folder_of(const char *path, kiln_arena *arena) {
     const char *slash = strrchr(path, '/');
     if (!slash) return kiln_str_dup(arena, KILN_STR("."));

@@ -8,11 +8,11 @@
 #ifndef KILN_COMPILER_CORE_FRONTEND_FRONTEND_H
 #define KILN_COMPILER_CORE_FRONTEND_FRONTEND_H
 
+#include "base/file.h"
+#include "base/model_size.h"
 #include "base/status.h"
 #include "base/tensor.h"
 #include "compiler-core/graph/graph.h"
-
-#define KILN_MODEL_FILE_BYTES_MAX ((size_t)2 << 30) /* protobuf's own limit */
 
 /* An LSTM of one layer, 64 and 256 wide, runs 7 and 3 % longer as a loop over 16 steps, 1 %
  * over 32. */
@@ -63,6 +63,9 @@ KILN_MUST_USE kiln_status kiln_import_file(const char *path, const kiln_import_o
 KILN_MUST_USE kiln_status kiln_import_bytes(kiln_str bytes, const char *folder,
                                             const kiln_import_options *options, kiln_arena *arena,
                                             kiln_graph **out_graph);
+/* Maps a model's file. OUT_OF_RANGE: it has more than KILN_MODEL_FILE_BYTES_MAX; errors of
+ * kiln_file_map. */
+KILN_MUST_USE kiln_status kiln_model_file_map(const char *path, kiln_mapping *out_file);
 /* Name of the row of frontends.def that reads these bytes; NULL: none does. Static. */
 const char *kiln_import_kind(kiln_str bytes);
 /* The folder of a path: the part before its last slash, or "."; in `arena`. */

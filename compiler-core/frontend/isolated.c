@@ -67,10 +67,7 @@ kiln_status kiln_read_isolated(const char *path, const kiln_import_options *opti
     kiln_isolated_work work = {.run = run, .context = &in, .in_process = in.in_process};
     kiln_mapping bytes = {0};
     *out_bytes = bytes;
-    kiln_status st = kiln_file_map(path, &in.file);
-    if (!st && in.file.size > KILN_MODEL_FILE_BYTES_MAX)
-        st = KILN_ERROR(OUT_OF_RANGE, "%s has %zu bytes, at most %zu are read", path, in.file.size,
-                        KILN_MODEL_FILE_BYTES_MAX);
+    kiln_status st = kiln_model_file_map(path, &in.file);
     if (!st) st = kiln_memory_limit(in.options, &work.limits.memory_bytes);
     if (!st) {
         in.folder = kiln_folder_of(path, arena);

@@ -13,8 +13,11 @@
 static kiln_status add(uint64_t *total, const kiln_module_port *port, uint64_t count) {
     if (count > KILN_PARCEL_BYTES_MAX || port->size_bytes > KILN_PARCEL_BYTES_MAX / count ||
         *total + KILN_ALIGN_UP(count * port->size_bytes, ALIGNMENT) > KILN_PARCEL_BYTES_MAX)
-        return KILN_ERROR(RESOURCE_EXHAUSTED, "%llu samples of %s are more than %llu bytes",
+        return KILN_ERROR(RESOURCE_EXHAUSTED,
+                          "%llu samples of %s, %llu bytes each, after %llu bytes: a board takes "
+                          "and gives at most %llu bytes of all inputs and of all outputs",
                           (unsigned long long)count, port->name,
+                          (unsigned long long)port->size_bytes, (unsigned long long)*total,
                           (unsigned long long)KILN_PARCEL_BYTES_MAX);
     *total += KILN_ALIGN_UP(count * port->size_bytes, ALIGNMENT);
     return KILN_OK;

@@ -10,10 +10,11 @@
 #ifndef KILN_DEPLOY_PARCEL_H
 #define KILN_DEPLOY_PARCEL_H
 
+#include "base/model_size.h"
 #include "deploy/run/run.h"
 
-#define KILN_PARCEL_BYTES_MAX ((uint64_t)1 << 30) /* of either */
-#define KILN_PARCEL_TIMES_MAX ((uint64_t)1 << 20) /* of a bench, all rows together */
+#define KILN_PARCEL_BYTES_MAX KILN_MODEL_SENT_BYTES_MAX /* of either: each is a blob */
+#define KILN_PARCEL_TIMES_MAX ((uint64_t)1 << 20)       /* of a bench, all rows together */
 
 typedef struct kiln_parcel {
     uint64_t samples; /* that the module is run for */

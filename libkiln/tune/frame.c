@@ -1,5 +1,6 @@
 #include "libkiln/tune/frame.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -119,10 +120,31 @@ kiln_status kiln_frame_write_request(const kiln_frame_request *request, kiln_str
     return KILN_OK;
 }
 
+static size_t text_bytes(const char *text) {
+    return NUMBER_BYTES_MAX + (text ? strlen(text) : 0) + 1;
+}
+
+/* An upper bound of the event's bytes. */
+static size_t event_bytes(const kiln_frame_event *e) {
+    size_t bytes = 8 * NUMBER_BYTES_MAX + text_bytes(e->text) + text_bytes(e->job);
+    for (uint32_t i = 0; i < e->task_count; i++)
+        bytes += 10 * NUMBER_BYTES_MAX + text_bytes(e->task[i].key) + text_bytes(e->task[i].label);
+    for (uint32_t i = 0; i < e->fault_count; i++)
+        bytes += NUMBER_BYTES_MAX + text_bytes(e->fault[i].key) + text_bytes(e->fault[i].text);
+    return bytes;
+}
+
 void kiln_frame_write_event(const kiln_frame_event *event, kiln_strbuf *out) {
-    const size_t begin = out->size;
+    const size_t begin = out->size, bytes = event_bytes(event);
+    char why[128];
     kiln_frame_event copy = *event;
     kiln_mpack_coder m = {.out = out};
+    if (bytes > KILN_FRAME_BYTES_MAX) {
+        snprintf(why, sizeof why, "a result of %zu bytes: at most %zu are sent", bytes,
+                 KILN_FRAME_BYTES_MAX);
+        copy = (kiln_frame_event){
+            .kind = KILN_FRAME_END, .code = KILN_RESOURCE_EXHAUSTED, .text = why};
+    }
     kiln_strbuf_append(out, &(uint32_t){0}, KILN_FRAME_HEAD);
     code_event(&m, &copy);
     end_frame(begin, out);

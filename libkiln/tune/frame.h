@@ -9,7 +9,8 @@
 #include "base/str.h"
 #include "libkiln/tune/tune.h"
 
-#define KILN_FRAME_BYTES_MAX ((size_t)1 << 30) /* the text of a large model is hundreds of MB */
+/* Texts, settings and progress. Models and modules never go this way: a request names files. */
+#define KILN_FRAME_BYTES_MAX ((size_t)1 << 30)
 #define KILN_FRAME_TASKS_MAX 65536u
 #define KILN_FRAME_SETTINGS_MAX 1024u
 #define KILN_FRAME_HEAD sizeof(uint32_t)
@@ -42,7 +43,8 @@ typedef struct kiln_frame_event {
 } kiln_frame_event;
 
 /* Append a frame. A NULL text is sent as an empty one; a setting's NULL value as none.
- * INVALID_ARGUMENT: the request is too long for a frame; RESOURCE_EXHAUSTED: not enough memory. A
+ * INVALID_ARGUMENT: the request is too long for a frame; RESOURCE_EXHAUSTED: not enough memory. An
+ * event that is too long for a frame becomes a KILN_FRAME_END that says so (RESOURCE_EXHAUSTED). A
  * worker without memory for an event ends (docs/decisions/0002). */
 KILN_MUST_USE kiln_status kiln_frame_write_request(const kiln_frame_request *request,
                                                    kiln_strbuf *out);

@@ -564,10 +564,11 @@ static kiln_status hash_half(kiln_blob_writer *writer) {
 
 kiln_status kiln_blob_writer_open(kiln_blob_store *store, const kiln_digest *digest, uint64_t size,
                                   uint64_t offset, kiln_blob_writer **out_writer) {
-    if (size > KILN_BLOB_BYTES_MAX || (store->bytes_max && size > store->bytes_max))
-        return KILN_ERROR(RESOURCE_EXHAUSTED,
-                          "a blob of %llu bytes is larger than the store may be",
-                          (unsigned long long)size);
+    const uint64_t most =
+        store->bytes_max ? KILN_MIN(store->bytes_max, KILN_BLOB_BYTES_MAX) : KILN_BLOB_BYTES_MAX;
+    if (size > most)
+        return KILN_ERROR(RESOURCE_EXHAUSTED, "a blob of %llu bytes: the store takes at most %llu",
+                          (unsigned long long)size, (unsigned long long)most);
     if (offset > size) return KILN_ERROR(DATA_LOSS, "a blob that continues behind its end");
     kiln_strbuf path = {0};
     int fd = open_half(path_of(store, HALF_PREFIX, digest, &path), O_CREAT);

@@ -223,8 +223,9 @@ static kiln_status check_size(const kiln_blobs *blobs, uint64_t size) {
     return KILN_ERROR(
         FAILED_PRECONDITION,
         "a blob of %llu bytes is too large for the other program, whose version %u of "
-        "the protocol takes at most %llu: update it",
-        (unsigned long long)size, version, (unsigned long long)kiln_blob_bytes_max(version));
+        "the protocol takes at most %llu%s",
+        (unsigned long long)size, version, (unsigned long long)kiln_blob_bytes_max(version),
+        size <= KILN_BLOB_BYTES_MAX ? ": update it" : "");
 }
 
 static void on_source(void *context, kiln_status status) {

@@ -168,10 +168,7 @@ kiln_status kiln_onnx_ports_read(const char *path, kiln_arena *arena, kiln_onnx_
     ports_head head;
     kiln_onnx_ports ports = {0};
     const kiln_isolated_work work = {.what = path, .run = list_isolated, .context = &f};
-    kiln_status st = kiln_file_map(path, &f.bytes);
-    if (!st && f.bytes.size > KILN_MODEL_FILE_BYTES_MAX)
-        st = KILN_ERROR(OUT_OF_RANGE, "%s has %zu bytes; at most %zu are read", path, f.bytes.size,
-                        KILN_MODEL_FILE_BYTES_MAX);
+    kiln_status st = kiln_model_file_map(path, &f.bytes);
     if (!st) st = kiln_isolated_run(&work, &result);
     kiln_str rest = {result.data, result.size};
     if (!st && !(cut(&rest, &head, sizeof head) &&
@@ -186,4 +183,29 @@ kiln_status kiln_onnx_ports_read(const char *path, kiln_arena *arena, kiln_onnx_
     ports.output_count = head.output_count;
     *out_ports = ports;
     return KILN_OK;
+}
+
+/* ---- weights beside a file ------------------------------------------------------------------- */
+
+static kiln_status look_isolated(void *context, kiln_arena *arena,
+                                 kiln_isolated_result *out_result) {
+    const file *f = context;
+    const kiln_str bytes = {f->bytes.data, f->bytes.size};
+    kiln_str *part = KILN_ARENA_NEW(arena, kiln_str);
+    const bool is_external = kiln_onnx_probe(bytes) && kiln_onnx_wire_is_external(bytes);
+    *part = is_external ? KILN_STR("1") : KILN_STR("0");
+    *out_result = (kiln_isolated_result){1, part};
+    return KILN_OK;
+}
+
+kiln_status kiln_onnx_is_external_read(const char *path, bool *out_is_external) {
+    file f = {.path = path};
+    kiln_mapping result = {0};
+    const kiln_isolated_work work = {.what = path, .run = look_isolated, .context = &f};
+    kiln_status st = kiln_model_file_map(path, &f.bytes);
+    if (!st) st = kiln_isolated_run(&work, &result);
+    if (!st) *out_is_external = kiln_str_is((kiln_str){result.data, result.size}, "1");
+    kiln_file_unmap(&f.bytes);
+    kiln_file_unmap(&result);
+    return st;
 }

@@ -301,10 +301,7 @@ kiln_status kiln_quantize_read(const char *path, const kiln_quantize_options *op
     kiln_mapping file = {0};
     kiln_quantize_plan plan = {0};
     kiln_str summary = {0};
-    kiln_status st = kiln_file_map(path, &file);
-    if (!st && file.size > KILN_MODEL_FILE_BYTES_MAX)
-        st = KILN_ERROR(OUT_OF_RANGE, "%s has %zu bytes, at most %zu are read", path, file.size,
-                        KILN_MODEL_FILE_BYTES_MAX);
+    kiln_status st = kiln_model_file_map(path, &file);
     job j = {.path = path,
              .bytes = {file.data, file.size},
              .folder = kiln_folder_of(path, arena),

@@ -217,10 +217,7 @@ kiln_status kiln_onnx_tensor_load(const char *path, kiln_arena *arena,
     file f = {.path = path};
     kiln_mapping result = {0};
     const kiln_isolated_work work = {.what = path, .run = decode_isolated, .context = &f};
-    kiln_status st = kiln_file_map(path, &f.bytes);
-    if (!st && f.bytes.size > KILN_MODEL_FILE_BYTES_MAX)
-        st = KILN_ERROR(OUT_OF_RANGE, "%s has %zu bytes; at most %zu are read", path, f.bytes.size,
-                        KILN_MODEL_FILE_BYTES_MAX);
+    kiln_status st = kiln_model_file_map(path, &f.bytes);
     if (!st) st = kiln_isolated_run(&work, &result);
     if (!st)
         st = kiln_status_note(take_tensor((kiln_str){result.data, result.size}, arena, out_tensor),

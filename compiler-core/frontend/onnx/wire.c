@@ -2,6 +2,7 @@
 #include "compiler-core/frontend/onnx/wire.h"
 
 #include "base/macros.h"
+#include "compiler-core/frontend/onnx/proto.h"
 
 typedef struct walk {
     const uint8_t *data; /* the whole input, for offsets in messages */
@@ -84,4 +85,45 @@ static kiln_status check_message(walk *w, kiln_str body, const ProtobufCMessageD
 kiln_status kiln_onnx_wire_check(kiln_str bytes, const ProtobufCMessageDescriptor *type) {
     walk w = {.data = (const uint8_t *)bytes.data};
     return check_message(&w, bytes, type, KILN_ONNX_DEPTH_MAX);
+}
+
+/* Cuts a field off the front; `*out_value` of one that is no number is empty. False: no field. */
+static bool cut_field(kiln_str *rest, uint64_t *out_tag, uint64_t *out_number,
+                      kiln_str *out_value) {
+    uint64_t size = 0;
+    *out_number = 0;
+    if (!read_varint(rest, out_tag)) return false;
+    switch (*out_tag & 7) {
+    case PROTOBUF_C_WIRE_TYPE_VARINT: return read_varint(rest, out_number);
+    case PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED:
+        if (!read_varint(rest, &size)) return false;
+        break;
+    case PROTOBUF_C_WIRE_TYPE_64BIT: size = 8; break;
+    case PROTOBUF_C_WIRE_TYPE_32BIT: size = 4; break;
+    default: return false;
+    }
+    if (size > rest->size) return false;
+    *out_value = kiln_str_slice(*rest, 0, (size_t)size);
+    *rest = kiln_str_slice(*rest, (size_t)size, rest->size);
+    return true;
+}
+
+/* Whether a field at the end of `tag` [count], one in the other, is `number`. */
+static bool has_field(kiln_str body, const uint64_t *tag, uint32_t count, uint64_t number) {
+    uint64_t found, value;
+    kiln_str inside = {0};
+    while (cut_field(&body, &found, &value, &inside)) {
+        if (found != *tag) continue;
+        if (count == 1 ? value == number : has_field(inside, tag + 1, count - 1, number))
+            return true;
+    }
+    return false;
+}
+
+bool kiln_onnx_wire_is_external(kiln_str model) {
+    static const uint64_t tag[] = {7 << 3 | PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED, /* graph */
+                                   5 << 3 | PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED, /* initializer */
+                                   14 << 3 | PROTOBUF_C_WIRE_TYPE_VARINT}; /* data_location */
+    return has_field(model, tag, KILN_ARRAY_COUNT(tag),
+                     ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL);
 }

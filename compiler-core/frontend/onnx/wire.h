@@ -18,4 +18,8 @@
 KILN_MUST_USE kiln_status kiln_onnx_wire_check(kiln_str bytes,
                                                const ProtobufCMessageDescriptor *type);
 
+/* Whether an initialiser of the model's graph has its data in another file. Bytes that are no model
+ * have none. */
+bool kiln_onnx_wire_is_external(kiln_str model);
+
 #endif

@@ -2,6 +2,8 @@
 #include "libkiln/tune/frame.h"
 
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "tests/support/test.h"
 
@@ -100,6 +102,40 @@ static void what_is_cut_off_or_too_long_is_refused(void **state) {
     kiln_strbuf_deinit(&frame);
 }
 
+/* The same pages again and again: a text of more than a gigabyte that takes one megabyte. */
+static char *long_text(size_t size) {
+    const size_t page = (size_t)1 << 20;
+    const int fd = memfd_create("text", MFD_CLOEXEC);
+    assert_true(fd >= 0 && ftruncate(fd, (off_t)page) == 0);
+    char *text =
+        mmap(NULL, size + page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    assert_ptr_not_equal(text, MAP_FAILED);
+    char *first = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    assert_ptr_not_equal(first, MAP_FAILED);
+    memset(first, 'a', page);
+    munmap(first, page);
+    for (size_t at = 0; at < size; at += page)
+        assert_ptr_not_equal(mmap(text + at, page, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0),
+                             MAP_FAILED);
+    close(fd);
+    return text;
+}
+
+static void an_event_that_is_too_long_ends_the_request(void **state) {
+    (void)state;
+    char *text = long_text(KILN_FRAME_BYTES_MAX);
+    kiln_frame_event read, written = {.kind = KILN_REQUEST_RESULT, .text = text};
+    kiln_strbuf frame = {0};
+    kiln_frame_write_event(&written, &frame);
+    expect_ok(kiln_frame_read_event(body_of(&frame), &read));
+    assert_int_equal(read.kind, KILN_FRAME_END);
+    assert_int_equal(read.code, KILN_RESOURCE_EXHAUSTED);
+    assert_non_null(strstr(read.text, "at most 1073741824 are sent"));
+    kiln_frame_event_deinit(&read);
+    kiln_strbuf_deinit(&frame);
+    munmap(text, KILN_FRAME_BYTES_MAX + ((size_t)1 << 20));
+}
+
 /* Texts are taken where they lie, so one with a NUL inside, or none at its end, is none. */
 static void a_text_ends_at_its_nul(void **state) {
     (void)state;
@@ -122,6 +158,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_request_is_read_as_it_was_written),
         cmocka_unit_test(an_event_is_read_as_it_was_written),
+        cmocka_unit_test(an_event_that_is_too_long_ends_the_request),
         cmocka_unit_test(a_text_ends_at_its_nul),
         cmocka_unit_test(what_is_cut_off_or_too_long_is_refused),
     };

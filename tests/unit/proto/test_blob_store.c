@@ -87,7 +87,7 @@ static void above_its_limit_the_store_drops_what_was_not_used(void **state) {
     expect_ok(kiln_blob_store_get(store, &digest[5], *state, &got));
     static char large[20000];
     expect_error(kiln_blob_store_put(store, (kiln_str){large, sizeof large}, &digest[0]),
-                 RESOURCE_EXHAUSTED, "larger");
+                 RESOURCE_EXHAUSTED, "a blob of 20000 bytes: the store takes at most 10000");
     kiln_blob_store_close(store);
     remove_folder(folder);
 }

@@ -1,6 +1,9 @@
 /* A model read in an isolated process equals the model read without one. */
 #include "compiler-core/frontend/isolated.h"
 
+#include <unistd.h>
+
+#include "compiler-core/frontend/data_set.h"
 #include "compiler-core/graph/graph_codec.h"
 #include "tests/unit/compiler-core/frontend/support.h"
 
@@ -93,11 +96,50 @@ static void errors_are_those_of_reading(void **state) {
     remove_folder(w.folder);
 }
 
+static void a_file_above_the_limit_is_refused_with_both_sizes(void **state) {
+    char *folder = make_folder(*state);
+    const char *path = kiln_arena_printf(*state, "%s/m.onnx", folder);
+    kiln_graph *graph = NULL;
+    kiln_mapping bytes;
+    bool is_external;
+    expect_ok(kiln_file_write(path, KILN_STR("\x08\x08"), 0600));
+    assert_int_equal(truncate(path, (off_t)KILN_MODEL_FILE_BYTES_MAX + 1), 0); /* holes */
+    expect_error(kiln_import_isolated(path, NULL, *state, &graph, &bytes), OUT_OF_RANGE,
+                 "has 2147483649 bytes, and a model's file at most 2147483648: larger models keep");
+    expect_error(kiln_import_file(path, NULL, *state, &graph), OUT_OF_RANGE, "2147483649");
+    expect_error(kiln_onnx_is_external_read(path, &is_external), OUT_OF_RANGE, "2147483649");
+    remove_folder(folder);
+}
+
+static void weights_beside_the_file_are_noticed(void **state) {
+    const model_parts outside = with_external(*state, "w.bin"),
+                      inside = {.opset = 13,
+                                .input = "x:2",
+                                .output = "y:2",
+                                .node_count = 1,
+                                .node = {node_of(*state, "Relu", "x", "y")}};
+    bool is_external = false;
+    world w = make_world(*state, &outside);
+    expect_ok(kiln_onnx_is_external_read(w.path, &is_external));
+    assert_true(is_external);
+    remove_folder(w.folder);
+    w = make_world(*state, &inside);
+    expect_ok(kiln_onnx_is_external_read(w.path, &is_external));
+    assert_false(is_external);
+    expect_ok(kiln_file_write(w.path, KILN_STR("text"), 0600));
+    is_external = true;
+    expect_ok(kiln_onnx_is_external_read(w.path, &is_external));
+    assert_false(is_external);
+    remove_folder(w.folder);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(the_graph_is_the_same),
         test_with_arena(what_is_known_is_bound),
         test_with_arena(errors_are_those_of_reading),
+        test_with_arena(a_file_above_the_limit_is_refused_with_both_sizes),
+        test_with_arena(weights_beside_the_file_are_noticed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

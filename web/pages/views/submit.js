@@ -82,7 +82,7 @@ async function makeForm(view) {
   };
   const fields = [
     field('Result', result), field('Model', file, 'ONNX or TFLite, up to 2 GB'), field('or the SHA-256 of a model sent before', digest), field('Name in lists', name, 'empty: that of the file'),
-    field('Targets', target, 'with Ctrl several'), field('Budget of the search', budget), amountField, field('Project', project), priorityField,
+    field('Targets', target, 'hold Ctrl to choose several'), field('Budget of the search', budget), amountField, field('Project', project), priorityField,
     field('Precision', precision), field('Accuracy', accuracy, 'largest error of the outputs; empty: the default of the precision'), field('Sizes of open dimensions', dims),
   ];
   return {ask, fields};

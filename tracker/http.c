@@ -1,13 +1,11 @@
 #include "tracker/http.h"
 
-#include <arpa/inet.h>
 #include <microhttpd.h>
-#include <netinet/in.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/check.h"
-#include "proto/net.h"
+#include "base/file.h"
+#include "proto/http.h"
 
 /* A request, from its head to the end of its answer. */
 typedef struct request {
@@ -24,8 +22,8 @@ struct kiln_http {
     kiln_loop *loop;
     kiln_http_options options;
     struct MHD_Daemon *daemon;
-    kiln_watch *watch;
-    kiln_timer *timer;      /* when a connection times out */
+    int listener;
+    kiln_http_runner *runner;
     request *first, **last; /* requests whose pages are being made, oldest first; their connections
                                are suspended */
     kiln_timer *slice;      /* makes the next slice */
@@ -114,20 +112,6 @@ static void on_completed(void *context, struct MHD_Connection *connection, void 
 
 /* ---- On the loop ---- */
 
-static void run(kiln_http *http) {
-    MHD_UNSIGNED_LONG_LONG wait_ms = 0;
-    MHD_run(http->daemon);
-    if (MHD_get_timeout(http->daemon, &wait_ms) == MHD_YES)
-        kiln_timer_start(http->timer, (uint64_t)wait_ms * UINT64_C(1000000));
-}
-
-static void on_ready(void *context, unsigned ready_for) {
-    (void)ready_for;
-    run(context);
-}
-
-static void on_timer(void *context) { run(context); }
-
 /* Resumes the connection of the oldest request. */
 static void resume_first(kiln_http *http) {
     request *r = http->first;
@@ -143,74 +127,48 @@ static void make_slice(void *context) {
         r->whole = true;
         end_page(r);
         resume_first(http);
-        run(http);
+        kiln_http_run(http->runner);
     }
     if (http->first) kiln_timer_start(http->slice, 0);
 }
 
 /* ---- Life ---- */
 
-typedef union socket_address {
-    struct sockaddr any;
-    struct sockaddr_in v4;
-    struct sockaddr_in6 v6;
-} socket_address;
-
-/* Only numeric addresses, because resolving a name would block. */
-static kiln_status parse_address(const kiln_http_options *options, socket_address *out) {
-    kiln_address address;
-    bool bare = strspn(options->address, "0123456789") == strlen(options->address);
-    kiln_strbuf text = {0};
-    kiln_strbuf_printf(&text, "%s%s", bare ? "127.0.0.1:" : "", options->address);
-    kiln_status st = kiln_address_parse(kiln_strbuf_view(&text), &address);
-    kiln_strbuf_deinit(&text);
+static kiln_status parse_address(const kiln_http_options *options, kiln_address *out) {
+    kiln_status st = kiln_http_address_parse(options->address, out);
     if (st) return st;
-    if (address.is_unix)
+    if (out->is_unix)
         return KILN_ERROR(INVALID_ARGUMENT, "%s: HTTP needs a port, not a socket file",
                           options->address);
-    if (!address.is_loopback && !options->anywhere)
+    if (!out->is_loopback && !options->anywhere)
         return KILN_ERROR(PERMISSION_DENIED,
                           "%s is plain text for everybody who reaches it; listen on loopback, or "
                           "say --insecure",
                           options->address);
-    const char *host = strcmp(address.host, "localhost") == 0 ? "127.0.0.1" : address.host;
-    *out = (socket_address){0};
-    if (inet_pton(AF_INET, host, &out->v4.sin_addr) == 1) {
-        out->v4.sin_family = AF_INET;
-        out->v4.sin_port = htons(address.port);
-    } else if (inet_pton(AF_INET6, host, &out->v6.sin6_addr) == 1) {
-        out->v6.sin6_family = AF_INET6;
-        out->v6.sin6_port = htons(address.port);
-    } else {
-        return KILN_ERROR(INVALID_ARGUMENT, "%s is no IP address", address.host);
-    }
     return KILN_OK;
 }
 
-static kiln_status start(kiln_http *http, const socket_address *address) {
-    unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME;
-    if (address->any.sa_family == AF_INET6) flags |= MHD_USE_IPv6;
-    http->daemon = MHD_start_daemon(
-        flags, 0, NULL, NULL, on_request, http, MHD_OPTION_SOCK_ADDR, &address->any,
-        MHD_OPTION_CONNECTION_LIMIT, KILN_HTTP_CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
-        KILN_HTTP_IDLE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, KILN_HTTP_REQUEST_BYTES_MAX,
-        MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_END);
-    if (!http->daemon)
-        return KILN_ERROR(ALREADY_EXISTS,
-                          "cannot listen for HTTP on %s: the port is in use, or "
-                          "may not be used",
-                          http->options.address);
-    const union MHD_DaemonInfo *info = MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD);
-    KILN_CHECK(info != NULL);
-    http->timer = kiln_timer_create(http->loop, on_timer, http);
+static kiln_status start(kiln_http *http, const kiln_address *address) {
+    kiln_status st = kiln_http_listen(address, &http->listener);
+    if (st) return st;
+    http->daemon =
+        MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request, http,
+                         MHD_OPTION_LISTEN_SOCKET, http->listener, MHD_OPTION_CONNECTION_LIMIT,
+                         KILN_HTTP_CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, KILN_HTTP_IDLE_S,
+                         MHD_OPTION_CONNECTION_MEMORY_LIMIT, KILN_HTTP_REQUEST_BYTES_MAX,
+                         MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_END);
+    if (!http->daemon) {
+        kiln_fd_close(&http->listener);
+        return KILN_ERROR(UNAVAILABLE, "the HTTP server cannot be started");
+    }
+    http->runner = kiln_http_runner_create(http->loop, http->daemon);
     http->slice = kiln_timer_create(http->loop, make_slice, http);
-    http->watch = kiln_watch_create(http->loop, info->epoll_fd, KILN_WATCH_READ, on_ready, http);
     return KILN_OK;
 }
 
 kiln_status kiln_http_create(kiln_loop *loop, const kiln_http_options *options,
                              kiln_http **out_http) {
-    socket_address address;
+    kiln_address address;
     kiln_status st = parse_address(options, &address);
     if (st) return kiln_status_note(st, "--http");
     kiln_http *http = kiln_alloc(sizeof *http);
@@ -220,21 +178,17 @@ kiln_status kiln_http_create(kiln_loop *loop, const kiln_http_options *options,
     st = start(http, &address);
     if (st) {
         kiln_http_destroy(http);
-        return st;
+        return kiln_status_note(st, "--http");
     }
     *out_http = http;
     return KILN_OK;
 }
 
-unsigned kiln_http_port(const kiln_http *http) {
-    const union MHD_DaemonInfo *info = MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_BIND_PORT);
-    return info ? info->port : 0;
-}
+unsigned kiln_http_port(const kiln_http *http) { return kiln_http_listener_port(http->listener); }
 
 void kiln_http_destroy(kiln_http *http) {
     if (!http) return;
-    kiln_watch_destroy(http->watch);
-    kiln_timer_destroy(http->timer);
+    kiln_http_runner_destroy(http->runner);
     kiln_timer_destroy(http->slice);
     while (http->first) resume_first(http);
     if (http->daemon) MHD_stop_daemon(http->daemon);

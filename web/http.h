@@ -16,6 +16,7 @@
 #include "base/arena.h"
 #include "base/status.h"
 #include "base/str.h"
+#include "proto/http.h"
 #include "proto/loop.h"
 #include "proto/net.h"
 
@@ -43,7 +44,7 @@ typedef struct kiln_http_handler {
 } kiln_http_handler;
 
 typedef struct kiln_http_server_options {
-    kiln_address address;
+    kiln_address address;           /* kiln_http_address_parse */
     bool anywhere;                  /* addresses other than loopback are allowed without TLS */
     const char *cert_pem, *key_pem; /* contents of the files; both or none; live as the server */
     uint32_t connections_max;       /* 0: KILN_HTTP_CONNECTIONS_MAX */
@@ -51,8 +52,6 @@ typedef struct kiln_http_server_options {
     void *context;
 } kiln_http_server_options;
 
-/* "PORT" (on 127.0.0.1), "IP:PORT", "localhost:PORT" or "unix:PATH". INVALID_ARGUMENT. */
-KILN_MUST_USE kiln_status kiln_http_address_parse(const char *text, kiln_address *out_address);
 /* PERMISSION_DENIED  beyond loopback with neither TLS nor `anywhere`; or the system refuses
  * ALREADY_EXISTS     the port or the socket is in use
  * INVALID_ARGUMENT   certificate or key cannot be used */

@@ -78,7 +78,7 @@ void kiln_http_resume(kiln_http_request *r) {
     kiln_http_set_link_deadline(r->link,
                                 r->stage <= HTTP_BODY ? KILN_HTTP_BODY_NS : KILN_HTTP_SENT_NS);
     MHD_resume_connection(r->connection);
-    kiln_http_run_soon(r->server);
+    kiln_http_run_soon(r->server->runner);
 }
 
 void kiln_http_let_go(kiln_http_request *r) {

@@ -1,23 +1,18 @@
 /* The server of web/http.h: its socket, connections and their deadlines, and libmicrohttpd on the
  * loop. */
 #include <arpa/inet.h>
-#include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/check.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "web/http_state.h"
 
 #define TICK_NS KILN_NS_PER_S
-#define BACKLOG 1024
 #define SPARE_CONNECTIONS 8u /* an eighth of them is kept free by closing idle ones */
 #define TLS_PRIORITIES "SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
@@ -112,22 +107,6 @@ uint32_t kiln_http_server_connections(const kiln_http_server *server) {
 
 /* ---- On the loop ---- */
 
-static void run(kiln_http_server *s) {
-    MHD_UNSIGNED_LONG_LONG wait_ms = 0;
-    MHD_run(s->daemon);
-    if (MHD_get_timeout(s->daemon, &wait_ms) == MHD_YES)
-        kiln_timer_start(s->timer, (uint64_t)wait_ms * KILN_NS_PER_MS);
-}
-
-static void on_ready(void *context, unsigned ready_for) {
-    (void)ready_for;
-    run(context);
-}
-
-static void on_timer(void *context) { run(context); }
-
-void kiln_http_run_soon(kiln_http_server *server) { kiln_timer_start(server->timer, 0); }
-
 static void on_tick(void *context) {
     kiln_http_server *s = context;
     const uint64_t now_ns = kiln_loop_now_ns(s->loop);
@@ -137,84 +116,7 @@ static void on_tick(void *context) {
     kiln_timer_start(s->tick, TICK_NS);
 }
 
-/* ---- The socket ---- */
-
-kiln_status kiln_http_address_parse(const char *text, kiln_address *out_address) {
-    const bool bare = *text && strspn(text, "0123456789") == strlen(text);
-    kiln_strbuf whole = {0};
-    kiln_strbuf_printf(&whole, "%s%s", bare ? "127.0.0.1:" : "", text);
-    kiln_status st = kiln_address_parse(kiln_strbuf_view(&whole), out_address);
-    kiln_strbuf_deinit(&whole);
-    return st;
-}
-
-typedef union socket_address {
-    struct sockaddr any;
-    struct sockaddr_in v4;
-    struct sockaddr_in6 v6;
-    struct sockaddr_un local;
-} socket_address;
-
-/* Only numeric addresses, because resolving a name would block. */
-static kiln_status convert(const kiln_address *address, socket_address *out, socklen_t *out_size) {
-    *out = (socket_address){0};
-    const char *host = strcmp(address->host, "localhost") == 0 ? "127.0.0.1" : address->host;
-    if (address->is_unix) {
-        if (strlen(address->host) >= sizeof out->local.sun_path)
-            return KILN_ERROR(INVALID_ARGUMENT,
-                              "unix:%s: the path of a socket has at most %zu "
-                              "characters",
-                              address->host, sizeof out->local.sun_path - 1);
-        out->local.sun_family = AF_UNIX;
-        memcpy(out->local.sun_path, address->host, strlen(address->host));
-        *out_size = sizeof out->local;
-    } else if (inet_pton(AF_INET, host, &out->v4.sin_addr) == 1) {
-        out->v4.sin_family = AF_INET;
-        out->v4.sin_port = htons(address->port);
-        *out_size = sizeof out->v4;
-    } else if (inet_pton(AF_INET6, host, &out->v6.sin6_addr) == 1) {
-        out->v6.sin6_family = AF_INET6;
-        out->v6.sin6_port = htons(address->port);
-        *out_size = sizeof out->v6;
-    } else {
-        return KILN_ERROR(INVALID_ARGUMENT, "%s is no IP address", address->host);
-    }
-    return KILN_OK;
-}
-
-/* The socket file of a server that has ended is in the way. */
-static void remove_stale(const socket_address *address, socklen_t size) {
-    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && connect(fd, &address->any, size) < 0 && errno == ECONNREFUSED)
-        unlink(address->local.sun_path);
-    if (fd >= 0) close(fd);
-}
-
-static kiln_status bind_and_listen(kiln_http_server *s) {
-    socket_address address;
-    socklen_t size = 0;
-    const int on = 1;
-    kiln_strbuf text = {0};
-    kiln_status st = convert(&s->options.address, &address, &size);
-    if (st) return st;
-    if (s->options.address.is_unix) remove_stale(&address, size);
-    s->listener = socket(address.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    const mode_t mask = umask(0177); /* no program of another user connects to a Unix socket */
-    const bool listens = s->listener >= 0 &&
-                         (s->options.address.is_unix ||
-                          setsockopt(s->listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0) &&
-                         bind(s->listener, &address.any, size) == 0 &&
-                         listen(s->listener, BACKLOG) == 0;
-    const int error = errno;
-    umask(mask);
-    if (listens) return KILN_OK;
-    kiln_address_print(&s->options.address, &text);
-    st = error == EADDRINUSE
-             ? KILN_ERROR(ALREADY_EXISTS, "cannot listen on %s: it is in use", text.data)
-             : KILN_SYSTEM_ERROR(error, "listening on", text.data);
-    kiln_strbuf_deinit(&text);
-    return st;
-}
+/* ---- Life ---- */
 
 static kiln_status start_daemon(kiln_http_server *s) {
     const bool tls = s->options.cert_pem != NULL;
@@ -241,14 +143,11 @@ static kiln_status start_daemon(kiln_http_server *s) {
 }
 
 static kiln_status start(kiln_http_server *s) {
-    kiln_status st = bind_and_listen(s);
+    kiln_status st = kiln_http_listen(&s->options.address, &s->listener);
     if (!st) st = start_daemon(s);
     if (st) return st;
-    const union MHD_DaemonInfo *info = MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_EPOLL_FD);
-    KILN_CHECK(info != NULL);
-    s->timer = kiln_timer_create(s->loop, on_timer, s);
+    s->runner = kiln_http_runner_create(s->loop, s->daemon);
     s->tick = kiln_timer_create(s->loop, on_tick, s);
-    s->watch = kiln_watch_create(s->loop, info->epoll_fd, KILN_WATCH_READ, on_ready, s);
     kiln_timer_start(s->tick, TICK_NS);
     return KILN_OK;
 }
@@ -277,17 +176,12 @@ kiln_status kiln_http_server_create(kiln_loop *loop, const kiln_http_server_opti
 }
 
 unsigned kiln_http_server_port(const kiln_http_server *server) {
-    socket_address address = {0};
-    socklen_t size = sizeof address;
-    if (getsockname(server->listener, &address.any, &size) < 0) return 0;
-    if (address.any.sa_family == AF_INET) return ntohs(address.v4.sin_port);
-    return address.any.sa_family == AF_INET6 ? ntohs(address.v6.sin6_port) : 0;
+    return kiln_http_listener_port(server->listener);
 }
 
 void kiln_http_server_destroy(kiln_http_server *server) {
     if (!server) return;
-    kiln_watch_destroy(server->watch);
-    kiln_timer_destroy(server->timer);
+    kiln_http_runner_destroy(server->runner);
     kiln_timer_destroy(server->tick);
     if (server->daemon) {
         for (kiln_http_request *r = server->requests; r; r = r->next) kiln_http_let_go(r);

@@ -61,8 +61,7 @@ struct kiln_http_server {
     kiln_http_server_options options;
     struct MHD_Daemon *daemon;
     int listener; /* a Unix socket's path is in options.address.host */
-    kiln_watch *watch;
-    kiln_timer *timer; /* libmicrohttpd's */
+    kiln_http_runner *runner;
     kiln_timer *tick;
     http_connection *first_connection, *last_connection;
     uint32_t connection_count;
@@ -89,8 +88,6 @@ void kiln_http_resume(kiln_http_request *r);
 void kiln_http_suspend(kiln_http_request *r);
 
 /* ---- web/http_server.c ---- */
-/* libmicrohttpd has something to do in the next turn. */
-void kiln_http_run_soon(kiln_http_server *server);
 /* Its deadline is so long from now; UINT64_MAX: it has none. */
 void kiln_http_set_link_deadline(http_connection *link, uint64_t after_ns);
 /* It waits for a head again, the newest of those that do. */

@@ -1,18 +1,9 @@
-/* Fuzzes what strangers send to kiln-web's port, on real sockets: the input goes in pieces over one
- * connection, while a second one stops half-way and a third is reset. The first byte chooses the
- * pieces. The handler holds heads, takes bodies whole and in pieces, and answers later, as the path
- * says. Whatever comes back is HTTP, every request that was handed over ends, and the next stranger
- * is served. */
-#include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <netinet/in.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
+/* Fuzzes what strangers send to kiln-web's port (tests/fuzz/http_peer.h). The handler holds heads,
+ * takes bodies whole and in pieces, and answers later, as the path says. Whatever comes back is
+ * HTTP, every request that was handed over ends, and the next stranger is served. */
 #include "base/check.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/http_peer.h"
 #include "web/http.h"
 
 #define GOOD "GET /good HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
@@ -22,7 +13,8 @@ typedef struct server {
     kiln_loop *loop;
     kiln_http_server *http;
     kiln_timer *timer;
-    uint32_t dialled, begun, ended;
+    http_peer peer;
+    uint32_t begun, ended;
     kiln_http_request *held[WAITING_MAX], *waiting[WAITING_MAX], *paused[WAITING_MAX];
     uint32_t held_count, waiting_count, paused_count;
 } server;
@@ -92,81 +84,14 @@ static server *the_server(void) {
     if (!st) st = kiln_http_server_create(s.loop, &options, &s.http);
     KILN_CHECK(st == NULL);
     s.timer = kiln_timer_create(s.loop, on_timer, &s);
+    s.peer = (http_peer){s.loop, kiln_http_server_port(s.http), GOOD, 0};
     return &s;
-}
-
-/* From one of many addresses: each has its own ports, of which those of the last minute are not
- * free. */
-static int dial(server *s) {
-    struct sockaddr_in from = {.sin_family = AF_INET,
-                               .sin_addr = {htonl(INADDR_LOOPBACK + 1 + s->dialled++ % 60000)}};
-    struct sockaddr_in to = {.sin_family = AF_INET,
-                             .sin_port = htons((uint16_t)kiln_http_server_port(s->http)),
-                             .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    KILN_CHECK(fd >= 0);
-    KILN_CHECK(bind(fd, (struct sockaddr *)&from, sizeof from) == 0);
-    KILN_CHECK(connect(fd, (struct sockaddr *)&to, sizeof to) == 0);
-    KILN_CHECK(fcntl(fd, F_SETFL, O_NONBLOCK) == 0);
-    return fd;
-}
-
-/* False: the server has closed. */
-static bool send_all(server *s, int fd, kiln_str bytes) {
-    while (bytes.size) {
-        ssize_t size = send(fd, bytes.data, bytes.size, MSG_NOSIGNAL);
-        if (size < 0 && errno != EAGAIN && errno != EINTR) return false;
-        if (size > 0) bytes = kiln_str_slice(bytes, (size_t)size, bytes.size);
-        if (bytes.size) kiln_loop_run_once(s->loop);
-    }
-    return true;
-}
-
-static kiln_strbuf answer_of(server *s, int fd, bool waited) {
-    kiln_strbuf answer = {0};
-    for (;;) {
-        char part[4096];
-        ssize_t size = read(fd, part, sizeof part);
-        if (size > 0) kiln_strbuf_append(&answer, part, (size_t)size);
-        if (size == 0 || (size < 0 && errno != EAGAIN && errno != EINTR)) break;
-        if (size < 0 && !waited) break;
-        if (size < 0) kiln_loop_run_once(s->loop);
-    }
-    return answer;
-}
-
-static void reset(int fd) {
-    struct linger at_once = {.l_onoff = 1};
-    KILN_CHECK(setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once) == 0);
-    close(fd);
-}
-
-static void check_served(server *s) {
-    int fd = dial(s);
-    KILN_CHECK(send_all(s, fd, KILN_STR(GOOD)));
-    kiln_strbuf answer = answer_of(s, fd, true);
-    KILN_CHECK(kiln_str_starts(kiln_strbuf_view(&answer), "HTTP/1.1 200 "));
-    kiln_strbuf_deinit(&answer);
-    close(fd);
 }
 
 int kiln_fuzz_one(const uint8_t *data, size_t size) {
     server *s = the_server();
-    kiln_str input = {(const char *)data + (size > 0), size - (size > 0)};
-    size_t step = size ? 1 + 16 * (size_t)data[0] : 1;
-    int fd = dial(s), half = dial(s), gone = dial(s);
-    send_all(s, half, kiln_str_slice(input, 0, input.size / 2));
-    send_all(s, gone, input);
-    reset(gone);
-    for (size_t at = 0; at < input.size; at += step)
-        if (!send_all(s, fd, kiln_str_slice(input, at, at + step))) break;
-    check_served(s); /* by then what came before is decided */
-    kiln_strbuf answer = answer_of(s, fd, false);
-    const kiln_str view = kiln_strbuf_view(&answer);
-    KILN_CHECK(view.size == 0 || kiln_str_starts(view, "HTTP/1."));
+    kiln_strbuf answer = http_peer_send(&s->peer, data, size);
     kiln_strbuf_deinit(&answer);
-    reset(half);
-    reset(fd);
     while (s->ended < s->begun) kiln_loop_run_once(s->loop);
     return 0;
 }

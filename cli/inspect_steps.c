@@ -106,8 +106,7 @@ static void find_buffers(inspection *i, uint32_t index, buffers *in, buffers *ou
 
 static uint64_t in_use_of_devices(const inspection *i, uint32_t index) {
     uint64_t bytes = 0;
-    for (uint32_t d = 1; d <= i->plan->device_count; d++)
-        bytes += i->flow.step[index].in_use[d];
+    for (uint32_t d = 1; d <= i->plan->device_count; d++) bytes += i->flow.step[index].in_use[d];
     return bytes;
 }
 

@@ -46,6 +46,11 @@ bool kiln_figures_is_plausible(const kiln_figures *c) {
            !is_larger(c, KILN_FIGURE_L2_BYTES, KILN_FIGURE_L3_BYTES);
 }
 
+double kiln_figures_bytes_per_second(const kiln_figures *c, kiln_figure rate) {
+    const double wide = c->figure[KILN_FIGURE_WIDE_CLOCK];
+    return c->figure[rate] * (wide > 0 ? wide : c->figure[KILN_FIGURE_CLOCK]);
+}
+
 void kiln_figures_print(const kiln_figures *c, kiln_strbuf *out) {
     for (uint32_t i = 0; i < KILN_FIGURE_COUNT; i++)
         if (c->figure[i] != 0)

@@ -34,6 +34,8 @@ bool kiln_figures_is_empty(const kiln_figures *calibration);
 bool kiln_figures_equal(const kiln_figures *a, const kiln_figures *b);
 /* Whether each known figure is within its bounds, and no cache is larger than the next level. */
 bool kiln_figures_is_plausible(const kiln_figures *calibration);
+/* A rate in bytes a cycle as bytes a second, by the clock that it was measured in. 0: not known. */
+double kiln_figures_bytes_per_second(const kiln_figures *calibration, kiln_figure rate);
 /* "multiply-adds 2 vectors/cycle", a line for each known figure. */
 void kiln_figures_print(const kiln_figures *calibration, kiln_strbuf *out);
 /* A msgpack map from the numbers of figures.def to values, ascending; unknown numbers are skipped.

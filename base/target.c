@@ -228,6 +228,12 @@ void kiln_target_print(const kiln_target *target, kiln_strbuf *out) {
     if (kind->form->print_parts) kind->form->print_parts(target, out);
 }
 
+void kiln_target_print_processor(const kiln_target *target, kiln_strbuf *out) {
+    kiln_target processor = *target;
+    processor.cores = processor.threads = 1;
+    kiln_target_print(&processor, out);
+}
+
 kiln_status kiln_target_emulated(const kiln_target *target, kiln_arena *arena,
                                  kiln_target *out_target) {
     kiln_target emulated;

@@ -107,6 +107,8 @@ void kiln_target_calibrate(kiln_target *target, const kiln_figures *calibration)
 double kiln_target_figure(const kiln_target *target, kiln_figure figure);
 /* Canonical text: parse(print(t)) == t; names are expanded, defaults left out. */
 void kiln_target_print(const kiln_target *target, kiln_strbuf *out);
+/* The same without how many cores and threads it has: what measured figures are kept by. */
+void kiln_target_print_processor(const kiln_target *target, kiln_strbuf *out);
 /* Makes this machine the host of a partial target without one. Does nothing for others. Errors of
  * kiln_target_native. */
 KILN_MUST_USE kiln_status kiln_target_find_host(kiln_target *target, kiln_arena *arena);

@@ -111,7 +111,7 @@ static void show_derived(const doctor *d, const kiln_figures *c, const kiln_targ
     show_figure(d, "multiply-add peak", "FLOP/s", kiln_peak_flops(),
                 2.0 * target->core.vector * target->vector_bytes / 4 * hz, "");
     for (size_t i = 0; i < KILN_ARRAY_COUNT(level); i++)
-        show_figure(d, level[i].what, "bytes/s", c->figure[level[i].rate] * hz,
+        show_figure(d, level[i].what, "bytes/s", kiln_figures_bytes_per_second(c, level[i].rate),
                     kiln_target_figure(target, level[i].rate) * hz, "");
 }
 

@@ -7,9 +7,7 @@
 
 /* The text of the processor, whatever share of its cores the board offers. */
 static kiln_str key_of(const kiln_target *target, kiln_strbuf *text) {
-    kiln_target processor = *target;
-    processor.cores = processor.threads = 1;
-    kiln_target_print(&processor, text);
+    kiln_target_print_processor(target, text);
     return kiln_strbuf_view(text);
 }
 

@@ -66,6 +66,12 @@ static const struct {
      "integer\",\"null\"]},\"last\":{\"type\":[\"integer\",\"null\"]}}},{\"type\":\"object\","
      "\"required\":[\"event\"],\"properties\":{\"event\":{\"enum\":[\"module\",\"bucket\",\"in"
      "put\",\"output\"]}}}]}}}}"},
+    {"roofline",
+     "{\"type\":\"object\",\"required\":[\"target\",\"of\",\"source\",\"levels\"],\"properties"
+     "\":{\"target\":{\"type\":\"string\"},\"of\":{\"enum\":[\"core\",\"device\",null]},\"sour"
+     "ce\":{\"type\":[\"string\",\"null\"]},\"levels\":{\"type\":\"array\",\"items\":{\"type\""
+     ":\"object\",\"required\":[\"name\",\"bytes_per_s\"],\"properties\":{\"name\":{\"type\":"
+     "\"string\"},\"bytes_per_s\":{\"type\":\"number\",\"exclusiveMinimum\":0}}}}}}"},
     {"error",
      "{\"type\":\"object\",\"required\":[\"error\"],\"properties\":{\"error\":{\"type\":\"object\","
      "\"required\":[\"code\",\"message\"],\"properties\":{\"code\":{\"type\":\"string\"},"

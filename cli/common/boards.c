@@ -132,10 +132,9 @@ typedef struct looking {
 } looking;
 
 /* Without what one machine offers of it. */
-static kiln_str processor_text(kiln_target target, kiln_arena *process) {
+static kiln_str processor_text(const kiln_target *target, kiln_arena *process) {
     kiln_strbuf text = {0};
-    target.cores = target.threads = 1;
-    kiln_target_print(&target, &text);
+    kiln_target_print_processor(target, &text);
     return kiln_strbuf_end(&text, process);
 }
 
@@ -144,7 +143,7 @@ static kiln_status look_at(void *context, const kiln_msg_board_row *board) {
     kiln_target device;
     if (board->figures.size == 0) return KILN_OK;
     kiln_status st = kiln_target_parse(board->target, l->process, &device);
-    if (!st && kiln_str_equal(processor_text(device, l->process), l->wanted))
+    if (!st && kiln_str_equal(processor_text(&device, l->process), l->wanted))
         st = kiln_figures_decode(board->figures, l->figures);
     return kiln_status_note(st, "board %.*s", KILN_STR_ARG(board->key));
 }
@@ -153,7 +152,7 @@ kiln_status kiln_boards_figures(const kiln_client_options *options, const kiln_t
                                 kiln_arena *process, kiln_figures *out_figures) {
     kiln_client *client = NULL;
     kiln_figures figures = {0};
-    looking l = {processor_text(*target, process), process, &figures};
+    looking l = {processor_text(target, process), process, &figures};
     kiln_status st = kiln_client_open(options, process, &client);
     if (!st) st = each_board(client, process, look_at, &l);
     kiln_client_close(client);

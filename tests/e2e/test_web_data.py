@@ -3,7 +3,9 @@
 import hashlib
 import json
 import os
+import pathlib
 import socket
+import struct
 import sys
 import urllib.error
 import urllib.request
@@ -293,6 +295,43 @@ def test_others_are_told_nothing(world):
             assert error.code == 401 and json.loads(error.read())["error"]["code"] == "UNAUTHENTICATED"
         else:
             raise AssertionError(path)
+
+
+def plant(world, state, figures):
+    """Leaves a calibration of this processor with these figures, by their numbers of base/figures.def, for a board with that state."""
+    world.env.pop("KILN_CALIBRATION", None)
+    if world.env.get("KILN_NATIVE"):
+        raise harness.Skip("a machine that is its own level")
+    world.run("doctor", "--calibrate")
+    content = (world.home / "calibration").read_bytes()
+    name = 2  # [version, name of the processor, figures]
+    kind = content[name]
+    assert content[:2] == b"\x93\x01" and (kind >> 5 == 5 or kind in (0xD9, 0xDA)), content[:8]
+    size = {0xD9: 2, 0xDA: 3}.get(kind, 1)
+    text = kind & 31 if kind >> 5 == 5 else int.from_bytes(content[name + 1:name + size], "big")
+    folder = pathlib.Path(world.path(state))
+    folder.mkdir()
+    (folder / "calibration").write_bytes(content[:name + size + text] + bytes([0x80 | len(figures)]) + b"".join(bytes([number, 0xCB]) + struct.pack(">d", value) for number, value in sorted(figures.items())))
+
+
+def test_what_memory_gives_is_measured_or_stated(world):
+    """A roofline's other roof: by the figures of the board's processor, or the maker's of a GPU; nothing where neither is known."""
+    clock, wide_clock, third, memory = 1, 2, 20, 21
+    plant(world, "one", {clock: 2e9, wide_clock: 1.5e9, third: 8.0, memory: 4.0})
+    server = Server(world)
+    nothing = lambda target: server.get("roofline", target=target) == {"target": target, "of": None, "source": None, "levels": []}
+    assert nothing("rpi4") and nothing("cuda:sm_90") and nothing("opencl") and nothing("native")
+    h200 = server.get("roofline", target="h200")
+    assert h200["of"] == "device" and h200["levels"] == [{"name": "memory", "bytes_per_s": 4.8e12}] and "maker" in h200["source"], h200
+    world.board(server.address, state="one")
+    [board] = harness.until(lambda: server.get("boards")["items"], "the board")
+    for target in (board["target"], board["target"].partition(",cores=")[0], board["target"].partition(",cores=")[0] + ",cores=64,threads=3"):
+        found = server.get("roofline", target=target)
+        assert found["of"] == "core" and found["target"] == target and "measured" in found["source"], found
+        assert found["levels"] == [{"name": "memory", "bytes_per_s": 6e9}, {"name": "third cache", "bytes_per_s": 12e9}], found
+    assert nothing("rpi4") and nothing(board["target"] + ",emulated")
+    server.refused("roofline?target=abacus", 400, "INVALID_ARGUMENT")
+    server.refused("roofline", 400, "INVALID_ARGUMENT")
 
 
 if __name__ == "__main__":

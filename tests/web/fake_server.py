@@ -133,6 +133,9 @@ class Fake:
     def cost_model(self, query, **_):
         return self.lab.cost_model(query.get("target"), query.get("task"))
 
+    def roofline(self, query, **_):
+        return self.lab.roofline(query["target"])
+
     def inspect(self, digest, **_):
         return {"items": self.lab.module()}
 
@@ -172,7 +175,7 @@ ROUTES = [
     ("GET", "me", "me"), ("GET", "boards", "boards"), ("GET", f"boards/{NODE}", "board"), ("GET", f"boards/{NODE}/drift", "drift"), ("GET", f"boards/{NODE}/log", "log"),
     ("POST", f"boards/{NODE}/(drain|quarantine|release)", "order"), ("GET", "jobs", "jobs"), ("GET", f"jobs/{NODE}", "job"), ("GET", f"jobs/{NODE}/trials", "job_trials"),
     ("POST", f"jobs/{NODE}/(cancel|priority)", "job_order"), ("GET", "queue", "queue"), ("GET", "records/(best|top|history|stats|compare)", "records"), ("GET", f"tasks/{NODE}", "task"),
-    ("GET", f"tasks/{NODE}/trials", "task_trials"), ("GET", f"trials/{NODE}", "trial"), ("GET", f"trials/{NODE}/(trace|words|loops|assembly)", "program"), ("GET", "cost-model", "cost_model"),
+    ("GET", f"tasks/{NODE}/trials", "task_trials"), ("GET", f"trials/{NODE}", "trial"), ("GET", f"trials/{NODE}/(trace|words|loops|assembly)", "program"), ("GET", "cost-model", "cost_model"), ("GET", "roofline", "roofline"),
     ("GET", f"modules/{NODE}/inspect", "inspect"), ("POST", "uploads", "begin_upload"), ("GET", f"uploads/{NODE}", "show_upload"), ("PATCH", f"uploads/{NODE}", "put_upload"), ("POST", "jobs", "open_job"), ("POST", "compile", "compile"), ("GET", f"compile/{NODE}", "compiled"),
     ("DELETE", f"compile/{NODE}", "compiled"),
 ]

@@ -268,6 +268,28 @@ def test_what_a_module_does_not_tell_is_called_unknown(world):
         assert "This module has no steps" in browser.evaluate("document.querySelector('main').textContent")
 
 
+def test_a_roofline_has_the_lines_that_are_known(world):
+    with lab(world) as browser:
+        device = {"target": "t", "of": "device", "source": "stated by the maker (base/gpus.def)", "levels": [{"name": "memory", "bytes_per_s": 5.2e9}]}
+        unknown = {"target": "t", "of": None, "source": None, "levels": []}
+        for answer, lines, corners, says in ((None, 3, 1, "the lines of one core do not bound them"), (device, 1, 2, "Memory bounds what does not stay in a cache"), (unknown, 0, 1, "only its peak is drawn")):
+            if answer:
+                browser.lab.roofline = lambda target: answer
+            browser.go("fleet")
+            browser.go("task")
+            figure = "[...document.querySelectorAll('.figure')].find(one => one.querySelector('.figure-title').textContent === 'Roofline')"
+            assert browser.evaluate(f"{figure}.querySelectorAll('line.dash').length") == lines, answer
+            assert browser.evaluate(f"{figure}.querySelector('path.curve').getAttribute('d').split('L').length - 1") == corners, answer
+            text = browser.evaluate(f"{figure}.textContent")
+            assert says in text and ("memory 4.84 GiB/s" in text) == (lines > 0), text
+            assert "Infinity" not in text and "NaN" not in browser.evaluate(f"{figure}.innerHTML"), text
+        browser.server.fake.missing = ("roofline",)
+        browser.go("fleet")
+        browser.go("task")
+        assert "only its peak is drawn" in browser.evaluate(f"{figure}.textContent")
+        browser.events = [event for event in browser.events if "404" not in json.dumps(event)]
+
+
 def test_two_programs_stand_side_by_side(world):
     with lab(world) as browser:
         browser.go("task-compared")

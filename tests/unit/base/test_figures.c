@@ -35,6 +35,37 @@ static void numbers_and_names_stand_once(void **state) {
     }
 }
 
+static void rates_are_of_the_clock_that_they_were_measured_in(void **state) {
+    (void)state;
+    kiln_figures c = some();
+    assert_true(kiln_figures_bytes_per_second(&c, KILN_FIGURE_MEMORY_RATE) == 0);
+    c.figure[KILN_FIGURE_MEMORY_RATE] = 3;
+    assert_true(kiln_figures_bytes_per_second(&c, KILN_FIGURE_MEMORY_RATE) == 0); /* no clock */
+    c.figure[KILN_FIGURE_CLOCK] = 4e9;
+    assert_true(kiln_figures_bytes_per_second(&c, KILN_FIGURE_MEMORY_RATE) == 12e9);
+    c.figure[KILN_FIGURE_WIDE_CLOCK] = 3e9; /* of vectors, which rates are measured with */
+    assert_true(kiln_figures_bytes_per_second(&c, KILN_FIGURE_MEMORY_RATE) == 9e9);
+}
+
+static void processors_have_one_text_however_many_cores_are_offered(void **state) {
+    (void)state;
+    kiln_arena arena;
+    kiln_strbuf one = {0}, two = {0}, other = {0};
+    kiln_arena_init(&arena, 0);
+    const kiln_target a = target_of(&arena, "cpu:x86_64-unknown-linux-gnu,cores=2,threads=2"),
+                      b = target_of(&arena, "cpu:x86_64-unknown-linux-gnu"),
+                      c = target_of(&arena, "cpu:x86_64-unknown-linux-gnu,mcpu=x86-64-v3");
+    kiln_target_print_processor(&a, &one);
+    kiln_target_print_processor(&b, &two);
+    kiln_target_print_processor(&c, &other);
+    assert_string_equal(one.data, two.data);
+    assert_string_not_equal(one.data, other.data);
+    kiln_strbuf_deinit(&one);
+    kiln_strbuf_deinit(&two);
+    kiln_strbuf_deinit(&other);
+    kiln_arena_deinit(&arena);
+}
+
 static void bytes_bring_back_the_figures(void **state) {
     (void)state;
     kiln_strbuf bytes = {0};
@@ -207,6 +238,8 @@ static void rows_are_within_the_bounds(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_and_names_stand_once),
+        cmocka_unit_test(rates_are_of_the_clock_that_they_were_measured_in),
+        cmocka_unit_test(processors_have_one_text_however_many_cores_are_offered),
         cmocka_unit_test(bytes_bring_back_the_figures),
         cmocka_unit_test(figures_out_of_bounds_are_refused),
         cmocka_unit_test(a_cache_is_no_larger_than_the_next),

@@ -7,7 +7,7 @@ import {scatter} from '../chart/scatter.js';
 import {bestSoFar} from '../chart/series.js';
 import {cellsOf} from '../columns.js';
 import {field, h} from '../dom.js';
-import {count, flops, number, percent, shortId, shortKey, stamp, targetName, time, times} from '../format.js';
+import {bytes, count, flops, number, percent, shortId, shortKey, stamp, targetName, time, times} from '../format.js';
 import {link, setQuery} from '../router.js';
 import {Table} from '../table.js';
 import {card, facts, missing, tabs} from '../widgets.js';
@@ -105,17 +105,30 @@ function outcomes(trials) {
   });
 }
 
-function roof(task, trials, fastest) {
+/** Which rates the target's memory and caches have, or null where the server cannot say. */
+const findLevels = (view, target) => (target ? api.optional(api.get('roofline', {target}, view.signal)).catch(() => null) : null);
+
+/** Where the lines come from, and what they mean for these schedules. */
+function levelsNote(found, isBound) {
+  if (!found?.levels?.length) return 'Neither a measurement nor a statement of this target’s memory is known to the server, so only its peak is drawn.';
+  const lines = found.levels.map(level => `${level.name} ${bytes(level.bytes_per_s)}/s`).join(', ');
+  const whose = found.of === 'core' ? 'of one core, ' : '';
+  return `Lines: ${lines} (${whose}${found.source}). ${isBound ? 'Memory bounds what does not stay in a cache' : 'These schedules use several cores, so the lines of one core do not bound them'}.`;
+}
+
+function roof(task, trials, fastest, found) {
   const first = trials.find(trial => trial.searcher === 'default' && trial.median_ns > 0);
   const of = trials.find(trial => trial.share_of_peak > 0);
   const peak = of ? 1e9 * of.gflops / of.share_of_peak : undefined;
+  const levels = found?.levels ?? [];
+  const isBound = found?.of === 'device' || ![first, fastest].some(trial => trial?.threads > 1);
   const points = [['default', first, 'tone-4'], ['best', fastest, 'tone-1']].filter(([, trial]) => trial).map(([name, trial, tone]) => ({name, tone, intensity: task.flops / task.bytes, rate: 1e9 * trial.gflops}));
   return new Figure({
     title: 'Roofline', empty: 'The operations, the memory traffic or the peak of this task are not known.', height: 280,
-    note: `${points.map(point => `${point.name}: ${flops(point.rate)}`).join(', ')}. Operations per byte count each input and output once.${task.bandwidth ? '' : ' The rate of this target’s memory is not known to the server, so only its peak is drawn.'}`,
-    draw: (width, height) => roofline({width, height, peak, bandwidth: task.bandwidth, points}),
-    text: () => points.map(point => `${point.name} reaches ${percent(point.rate / peak)} of the peak`).join('; '),
-    table: () => ({names: ['schedule', 'operations per byte', 'operations per second'], rows: points.map(point => [point.name, point.intensity, point.rate])}),
+    note: `${points.map(point => `${point.name}: ${flops(point.rate)}`).join(', ')}. Operations per byte count each input and output once. ${levelsNote(found, isBound)}`,
+    draw: (width, height) => roofline({width, height, peak, levels, isBound, points}),
+    text: () => `${points.map(point => `${point.name} reaches ${percent(point.rate / peak)} of the peak`).join('; ')}. ${levels.map(level => `${level.name} gives ${bytes(level.bytes_per_s)} a second`).join('; ')}`,
+    table: () => ({names: ['what', 'operations per byte', 'operations per second', 'bytes per second'], rows: [...points.map(point => [point.name, point.intensity, point.rate, null]), ['peak', null, peak, null], ...levels.map(level => [level.name, peak / level.bytes_per_s, null, level.bytes_per_s])]}),
   });
 }
 
@@ -140,7 +153,7 @@ export async function show(view) {
   const lead = view.heading(task.label || task.op || shortKey(key));
   lead.textContent = `Task ${shortKey(key)}${target ? ` on ${targetName(target)}` : ''}${view.query.job ? `, trials of job ${shortId(view.query.job)} only` : ''}`;
   if (targets.length > 1) view.body.append(tabs('Target', targets.map(one => [one.target, targetName(one.target)]), target, name => link(['tasks', key], {target: name})));
-  const loaded = await loadTrials(view, key, target);
+  const [loaded, found] = await Promise.all([loadTrials(view, key, target), findLevels(view, target)]);
   if (!loaded) {
     view.body.append(missing('The trials of this task are not in the database that this server asks.'));
     return;
@@ -152,7 +165,7 @@ export async function show(view) {
   const first = trials.find(trial => trial.searcher === 'default' && trial.median_ns > 0);
   const program = h('div');
   view.body.append(
-    points.element, h('div', {class: 'grid'}, roof(task, trials, fastest).element, outcomes(trials).element),
+    points.element, h('div', {class: 'grid'}, roof(task, trials, fastest, found).element, outcomes(trials).element),
     program, h('section', {class: 'card'}, h('h2', {}, 'Trials'), table.element),
     card('About', facts([
       ['Key', key], ['Operators', task.op], ['Operations', task.flops ? count(task.flops) : null], ['Least memory traffic', task.bytes ? `${count(task.bytes)} bytes` : null], ['Target', target],

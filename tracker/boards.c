@@ -293,6 +293,7 @@ static void remove_board(kiln_tracker *t, kiln_tracker_board *board) {
     withdraw_offers(t, board);
     kiln_tracker_history_forget(t, board);
     free_board(board);
+    t->boards.removed++;
 }
 
 static uint64_t remove_row(kiln_tracker *t, const kiln_tracker_board *board) {

@@ -147,6 +147,7 @@ typedef struct kiln_tracker_boards {
     uint32_t release_count;
     uint32_t fences;         /* a bit per kiln_fence that boards must have */
     uint64_t forget_lost_ns; /* boards that are lost this long are forgotten; 0: never */
+    uint64_t removed;        /* how many boards have been */
 } kiln_tracker_boards;
 
 void kiln_tracker_boards_init(kiln_tracker *t);

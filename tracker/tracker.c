@@ -153,8 +153,12 @@ static void on_ping(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_message
 }
 
 static void on_board_up(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_message *message) {
+    kiln_tracker_board *before = peer->board;
     kiln_tracker_board_up(t, peer, message);
-    if (peer->board) kiln_tracker_upgrades_board_up(t, peer->board);
+    if (peer->board)
+        kiln_tracker_upgrades_board_up(t, peer->board);
+    else if (before) /* it was refused, and is lost */
+        kiln_tracker_upgrades_board_lost(t, before);
 }
 
 static void on_nothing(kiln_tracker *t, kiln_tracker_peer *peer, const kiln_message *message) {
@@ -246,6 +250,7 @@ static void on_tick(kiln_tracker *t) {
     kiln_tracker_quotas_tick(t);
     kiln_tracker_board_service_tick(t);
     kiln_tracker_calendar_tick(t);
+    kiln_tracker_upgrades_tick(t); /* before boards are removed, as it needs those it has */
     kiln_tracker_boards_tick(t);
     kiln_tracker_boards_write_events(t);
     if (kiln_tracker_shares_begin(t)) {
@@ -257,7 +262,6 @@ static void on_tick(kiln_tracker *t) {
     kiln_tracker_watches_tick(t);
     kiln_tracker_board_requests_tick(t);
     kiln_tracker_record_questions_tick(t);
-    kiln_tracker_upgrades_tick(t);
 }
 
 void kiln_tracker_step(kiln_tracker *t, uint64_t now_ns, const kiln_tracker_event *event,
@@ -325,7 +329,6 @@ kiln_status kiln_tracker_create(const kiln_tracker_row *row, uint32_t row_count,
     kiln_tracker_leases_init(t);
     kiln_tracker_blobs_init(t);
     kiln_tracker_calendar_init(t);
-    kiln_tracker_upgrades_init(t);
     kiln_status st = KILN_OK;
     /* In the order of the kinds, because a lease refers to its job, board and share. */
     for (unsigned kind = 0; kind < KILN_TRACKER_ROW_KIND_COUNT; kind++)

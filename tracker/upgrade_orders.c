@@ -21,10 +21,10 @@ static void answer(kiln_tracker *t, const kiln_tracker_peer *client, uint32_t st
         kiln_msg_upgrade_board *out = &row[count++];
         *out = (kiln_msg_upgrade_board){.node = kiln_str_from(u->node),
                                         .stage = u->stage,
+                                        .key = board->up.key,
                                         .text = kiln_str_from(u->text),
                                         .place = u->place};
-        if (board) out->key = board->up.key;
-        if (board && board->peer) out->software = kiln_str_from(board->peer->software);
+        if (board->peer) out->software = kiln_str_from(board->peer->software);
     }
     const kiln_message message = {
         .type = KILN_MSG_UPGRADES,

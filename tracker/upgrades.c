@@ -14,9 +14,14 @@
 #define ID_UPGRADE "upgrade"  /* of the row of the upgrade; boards have "board/NODE" */
 #define ID_BOARD "board/"
 
+/* The board of such a stage is connected, the upgrade is running, and the board works as before if
+ * it is told to forget the release. */
+static bool is_before_restart(kiln_upgrade_stage stage) {
+    return stage == KILN_UPGRADE_STAGE_PREPARING || stage == KILN_UPGRADE_STAGE_DRAINING;
+}
+
 static bool is_active(kiln_upgrade_stage stage) {
-    return stage == KILN_UPGRADE_STAGE_PREPARING || stage == KILN_UPGRADE_STAGE_DRAINING ||
-           stage == KILN_UPGRADE_STAGE_RESTARTING;
+    return is_before_restart(stage) || stage == KILN_UPGRADE_STAGE_RESTARTING;
 }
 
 static bool is_running(const kiln_tracker *t) {
@@ -27,8 +32,11 @@ static kiln_tracker_upgrading *find(const kiln_tracker *t, const kiln_tracker_bo
     return kiln_tracker_find(&t->upgrades.of_node, kiln_str_from(board->node));
 }
 
+/* It is known, as entries of boards that are removed go at the end of the same step. */
 static kiln_tracker_board *board_of(kiln_tracker *t, const kiln_tracker_upgrading *u) {
-    return kiln_tracker_board_find(t, kiln_str_from(u->node));
+    kiln_tracker_board *board = kiln_tracker_board_find(t, kiln_str_from(u->node));
+    KILN_CHECK(board);
+    return board;
 }
 
 /* ---- On disk ---- */
@@ -91,17 +99,16 @@ static uint64_t enter(kiln_tracker *t, kiln_tracker_upgrading *u, kiln_upgrade_s
     kiln_tracker_board *board = board_of(t, u);
     set_stage(t, u, stage);
     kiln_tracker_copy_text(u->text, sizeof u->text, why);
-    if (board) {
-        show(t, board, u);
-        if (!is_active(stage))
-            kiln_tracker_board_happened(t, board, KILN_TRACKER_PAST_UPGRADE, board->upgrade);
-        kiln_tracker_log(t, &(kiln_tracker_note){.what = KILN_TRACKER_BOARD_UPGRADE,
-                                                 .board = kiln_str_from(board->node),
-                                                 .text = kiln_str_from(board->upgrade)});
-    }
+    show(t, board, u);
+    if (!is_active(stage))
+        kiln_tracker_board_happened(t, board, KILN_TRACKER_PAST_UPGRADE, board->upgrade);
+    kiln_tracker_log(t, &(kiln_tracker_note){.what = KILN_TRACKER_BOARD_UPGRADE,
+                                             .board = kiln_str_from(board->node),
+                                             .text = kiln_str_from(board->upgrade)});
     return persist_board(t, u, false);
 }
 
+/* Nothing is sent to a board that is not connected. */
 static void tell(kiln_tracker *t, const kiln_tracker_board *board, kiln_upgrade_step step) {
     kiln_tracker_upgrades *own = &t->upgrades;
     kiln_message message = {
@@ -116,22 +123,17 @@ static void tell(kiln_tracker *t, const kiln_tracker_board *board, kiln_upgrade_
 
 /* Tells the board what its stage asks of it, unless that is not on disk yet. */
 static void tell_stage(kiln_tracker *t, const kiln_tracker_upgrading *u) {
-    const kiln_tracker_board *board = board_of(t, u);
-    if (!board || !board->peer || u->persist) return;
-    if (u->stage == KILN_UPGRADE_STAGE_PREPARING || u->stage == KILN_UPGRADE_STAGE_DRAINING)
-        tell(t, board, KILN_UPGRADE_PREPARE);
-    if (u->stage == KILN_UPGRADE_STAGE_RESTARTING) tell(t, board, KILN_UPGRADE_RESTART);
+    if (u->persist) return;
+    if (is_before_restart(u->stage)) tell(t, board_of(t, u), KILN_UPGRADE_PREPARE);
+    if (u->stage == KILN_UPGRADE_STAGE_RESTARTING) tell(t, board_of(t, u), KILN_UPGRADE_RESTART);
 }
 
 static void fail(kiln_tracker *t, kiln_tracker_upgrading *u, kiln_str why) {
     char text[2 * KILN_MESSAGES_NAME];
     const kiln_tracker_board *board = board_of(t, u);
-    const bool is_told = board && board->peer && u->stage != KILN_UPGRADE_STAGE_RESTARTING;
-    if (is_told && is_active(u->stage)) tell(t, board, KILN_UPGRADE_FORGET);
+    if (is_before_restart(u->stage)) tell(t, board, KILN_UPGRADE_FORGET);
     enter(t, u, KILN_UPGRADE_STAGE_FAILED, why);
-    snprintf(text, sizeof text, "board %.*s failed: %s",
-             (int)(board ? board->up.key.size : strlen(u->node)),
-             board ? board->up.key.data : u->node, u->text);
+    snprintf(text, sizeof text, "board %.*s failed: %s", KILN_STR_ARG(board->up.key), u->text);
     if (is_running(t)) kiln_tracker_upgrades_end(t, KILN_UPGRADE_STOPPED, text);
 }
 
@@ -149,10 +151,10 @@ static const char *unfit(const kiln_tracker_board *board) {
 static uint32_t room(const kiln_tracker *t) {
     const kiln_tracker_upgrades *own = &t->upgrades;
     uint32_t done = 0;
-    for (uint32_t i = 0; i < own->all.count && done < own->row.canaries; i++)
+    for (uint32_t i = 0; i < own->all.count; i++)
         done += own->all.data[i]->stage == KILN_UPGRADE_STAGE_DONE;
     const uint32_t most = done < own->row.canaries ? own->row.canaries - done : own->row.at_once;
-    return most > own->active ? most - own->active : 0;
+    return most - KILN_MIN(most, own->active);
 }
 
 /* A board that is not connected is passed over until it comes back. */
@@ -163,7 +165,7 @@ static void choose(kiln_tracker *t) {
         kiln_tracker_upgrading *u = own->all.data[i];
         const kiln_tracker_board *board = board_of(t, u);
         if (u->stage != KILN_UPGRADE_STAGE_WAITING) continue;
-        if (left == 0 || !board || !board->peer) {
+        if (left == 0 || !board->peer) {
             waiting++;
             continue;
         }
@@ -181,17 +183,38 @@ static void choose(kiln_tracker *t) {
 static void restart_drained(kiln_tracker *t) {
     for (uint32_t i = 0; i < t->upgrades.all.count; i++) {
         kiln_tracker_upgrading *u = t->upgrades.all.data[i];
-        if (u->stage != KILN_UPGRADE_STAGE_DRAINING) continue;
-        const kiln_tracker_board *board = board_of(t, u);
-        if (board && board->peer && !board->busy)
+        if (u->stage == KILN_UPGRADE_STAGE_DRAINING && !board_of(t, u)->busy)
             u->persist = enter(t, u, KILN_UPGRADE_STAGE_RESTARTING, (kiln_str){0});
     }
 }
 
+/* Removes the entries of boards that the tracker has removed. */
+static void drop_removed(kiln_tracker *t) {
+    kiln_tracker_upgrades *own = &t->upgrades;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < own->all.count; i++) {
+        kiln_tracker_upgrading *u = own->all.data[i];
+        if (kiln_tracker_board_find(t, kiln_str_from(u->node))) {
+            u->place = kept;
+            own->all.data[kept++] = u;
+            continue;
+        }
+        own->active -= is_active(u->stage);
+        persist_board(t, u, true);
+        kiln_map_remove(&own->of_node, kiln_str_from(u->node));
+        kiln_free(u);
+    }
+    own->all.count = kept;
+}
+
 void kiln_tracker_upgrades_advance(kiln_tracker *t) {
-    if (t->upgrades.active) restart_drained(t);
-    while (t->upgrades.look) {
-        t->upgrades.look = false;
+    kiln_tracker_upgrades *own = &t->upgrades;
+    own->look |= own->boards_removed != t->boards.removed;
+    own->boards_removed = t->boards.removed;
+    if (own->active) restart_drained(t);
+    while (own->look) {
+        own->look = false;
+        drop_removed(t);
         if (is_running(t)) choose(t);
     }
 }
@@ -203,13 +226,11 @@ static void forget_boards(kiln_tracker *t) {
         kiln_tracker_upgrading *u = t->upgrades.all.data[i];
         kiln_tracker_board *board = board_of(t, u);
         persist_board(t, u, true);
-        if (!board) continue;
         board->upgrade[0] = '\0';
-        board->upgrading = false;
         kiln_tracker_board_refresh(t, board);
+        kiln_free(u);
     }
-    for (uint32_t i = 0; i < t->upgrades.all.count; i++) kiln_free(t->upgrades.all.data[i]);
-    t->upgrades.all.count = t->upgrades.active = 0;
+    t->upgrades.all.count = 0;
     kiln_map_reset(&t->upgrades.of_node);
 }
 
@@ -239,6 +260,7 @@ uint64_t kiln_tracker_upgrades_begin(kiln_tracker *t, const kiln_msg_upgrade_row
                                      const kiln_msg_release_statement *release, uint32_t count) {
     kiln_msg_upgrade_row next = *row;
     KILN_CHECK(!is_running(t));
+    KILN_CHECK(!t->upgrades.active); /* so that no board is `upgrading` */
     forget_boards(t);
     next.number = t->upgrades.row.number + 1;
     next.state = KILN_UPGRADE_RUNNING;
@@ -266,12 +288,10 @@ uint64_t kiln_tracker_upgrades_end(kiln_tracker *t, kiln_upgrade_state state, co
     kiln_tracker_upgrades *own = &t->upgrades;
     own->row.state = state;
     own->row.text = kiln_str_from(kiln_str_dup(&own->arena, kiln_str_from(why)));
-    for (uint32_t i = 0; own->active && i < own->all.count; i++) {
+    for (uint32_t i = 0; i < own->all.count; i++) {
         kiln_tracker_upgrading *u = own->all.data[i];
-        const kiln_tracker_board *board = board_of(t, u);
-        if (!is_active(u->stage)) continue;
-        if (u->stage == KILN_UPGRADE_STAGE_RESTARTING && !u->persist) continue;
-        if (board && board->peer) tell(t, board, KILN_UPGRADE_FORGET);
+        if (!is_before_restart(u->stage) && !u->persist) continue;
+        tell(t, board_of(t, u), KILN_UPGRADE_FORGET);
         enter(t, u, KILN_UPGRADE_STAGE_CANCELLED, (kiln_str){0});
     }
     kiln_tracker_log(
@@ -336,16 +356,13 @@ void kiln_tracker_upgrades_board_up(kiln_tracker *t, kiln_tracker_board *board) 
     const kiln_tracker_upgrading *u = find(t, board);
     if (!u) return;
     t->upgrades.look = true;
-    if (is_active(u->stage)) show(t, board, u);
     /* One that restarts says itself what became of it; if it knows nothing, it restarts now. */
     tell_stage(t, u);
 }
 
 void kiln_tracker_upgrades_board_lost(kiln_tracker *t, kiln_tracker_board *board) {
     kiln_tracker_upgrading *u = find(t, board);
-    if (u && (u->stage == KILN_UPGRADE_STAGE_PREPARING || u->stage == KILN_UPGRADE_STAGE_DRAINING))
-        enter(t, u, is_running(t) ? KILN_UPGRADE_STAGE_WAITING : KILN_UPGRADE_STAGE_CANCELLED,
-              (kiln_str){0});
+    if (u && is_before_restart(u->stage)) enter(t, u, KILN_UPGRADE_STAGE_WAITING, (kiln_str){0});
 }
 
 void kiln_tracker_upgrades_persisted(kiln_tracker *t, uint64_t persist, const char *failure) {
@@ -363,31 +380,25 @@ void kiln_tracker_upgrades_persisted(kiln_tracker *t, uint64_t persist, const ch
 
 /* A board that is in use for long says nothing about the new version. */
 static void end_overdue(kiln_tracker *t, kiln_tracker_upgrading *u) {
-    const kiln_tracker_board *board = board_of(t, u);
-    if (u->stage == KILN_UPGRADE_STAGE_PREPARING)
+    if (u->stage == KILN_UPGRADE_STAGE_PREPARING) {
         fail(t, u, KILN_STR("it did not get ready in 10 minutes"));
-    else if (u->stage == KILN_UPGRADE_STAGE_RESTARTING)
+    } else if (u->stage == KILN_UPGRADE_STAGE_RESTARTING) {
         fail(t, u, KILN_STR("it did not come back after its restart"));
-    else if (u->stage == KILN_UPGRADE_STAGE_DRAINING && board && board->peer)
-        tell(t, board, KILN_UPGRADE_FORGET);
-    if (u->stage == KILN_UPGRADE_STAGE_DRAINING)
+    } else {
+        tell(t, board_of(t, u), KILN_UPGRADE_FORGET);
         enter(t, u, KILN_UPGRADE_STAGE_SKIPPED,
               KILN_STR("its leases did not end in 10 minutes: upgrade it when it is free"));
+    }
 }
 
 void kiln_tracker_upgrades_tick(kiln_tracker *t) {
     for (uint32_t i = 0; t->upgrades.active && i < t->upgrades.all.count; i++) {
         kiln_tracker_upgrading *u = t->upgrades.all.data[i];
-        if (is_active(u->stage) && t->effects.now_ns >= u->until_ns) end_overdue(t, u);
+        if (t->effects.now_ns >= u->until_ns) end_overdue(t, u);
     }
 }
 
 /* ---- Life ---- */
-
-void kiln_tracker_upgrades_init(kiln_tracker *t) {
-    kiln_arena_init(&t->upgrades.arena, KILN_TRACKER_ARENA_BYTES);
-    kiln_map_init(&t->upgrades.of_node);
-}
 
 void kiln_tracker_upgrades_free(kiln_tracker *t) {
     for (uint32_t i = 0; i < t->upgrades.all.count; i++) kiln_free(t->upgrades.all.data[i]);
@@ -410,10 +421,9 @@ static kiln_status restore_board(kiln_tracker *t, kiln_str body, kiln_arena *scr
 }
 
 kiln_status kiln_tracker_upgrades_restore(kiln_tracker *t, const kiln_tracker_row *row) {
-    kiln_arena scratch;
+    kiln_arena scratch = {0};
     kiln_msg_kept_upgrade kept = {0};
     kiln_status st = KILN_OK;
-    kiln_arena_init(&scratch, 0);
     if (kiln_str_is(row->id, ID_UPGRADE)) {
         st = kiln_record_decode(KILN_RECORD_kept_upgrade, row->body, &scratch, &kept);
         if (!st) take(t, &kept.row, kept.releases.item, kept.releases.count);
@@ -438,24 +448,30 @@ void kiln_tracker_upgrades_restored(kiln_tracker *t) {
     for (uint32_t i = 0; i < own->all.count; i++) {
         kiln_tracker_upgrading *u = own->all.data[i];
         kiln_upgrade_stage stage = u->stage;
-        u->place = i;
         u->stage = KILN_UPGRADE_STAGE_WAITING; /* is not counted as active */
-        if (stage == KILN_UPGRADE_STAGE_PREPARING || stage == KILN_UPGRADE_STAGE_DRAINING)
+        if (is_before_restart(stage))
             stage = is_running(t) ? KILN_UPGRADE_STAGE_WAITING : KILN_UPGRADE_STAGE_CANCELLED;
         set_stage(t, u, stage);
-        kiln_tracker_board *board = board_of(t, u);
-        if (board && stage != KILN_UPGRADE_STAGE_WAITING) show(t, board, u);
+        kiln_tracker_board *board = kiln_tracker_board_find(t, kiln_str_from(u->node));
+        if (board) show(t, board, u); /* else the first step drops the entry */
     }
+    own->look = true;
 }
 
 void kiln_tracker_upgrades_check(const kiln_tracker *t) {
     uint32_t active = 0;
     for (uint32_t i = 0; i < t->upgrades.all.count; i++) {
         const kiln_tracker_upgrading *u = t->upgrades.all.data[i];
+        const kiln_tracker_board *board =
+            kiln_tracker_find(&t->boards.of_node, kiln_str_from(u->node));
         active += is_active(u->stage);
         KILN_CHECK(u->place == i);
         KILN_CHECK(is_active(u->stage) || !u->persist);
+        KILN_CHECK(board);
+        KILN_CHECK(board->peer || !is_before_restart(u->stage));
+        KILN_CHECK(is_running(t) || !is_before_restart(u->stage));
         KILN_CHECK(kiln_tracker_find(&t->upgrades.of_node, kiln_str_from(u->node)) == u);
     }
     KILN_CHECK(active == t->upgrades.active);
+    KILN_CHECK(kiln_map_count(&t->upgrades.of_node) == t->upgrades.all.count);
 }

@@ -14,7 +14,7 @@
 /* Beyond the time of the new version: to end what the board has, and to start the old one. */
 #define KILN_TRACKER_UPGRADE_RETURN_NS (UINT64_C(60) * 1000000000)
 
-/* A board of an upgrade. It need not be known any more. */
+/* A board of an upgrade. The tracker knows it: the entry goes with the board. */
 typedef struct kiln_tracker_upgrading {
     kiln_tracker_text node;
     uint32_t place; /* in kiln_tracker_upgrades.all */
@@ -24,6 +24,7 @@ typedef struct kiln_tracker_upgrading {
     char text[KILN_MESSAGES_NAME + 1]; /* why it failed or was skipped */
 } kiln_tracker_upgrading;
 
+/* All zero at first. */
 typedef struct kiln_tracker_upgrades {
     kiln_arena arena;         /* of `row` and `release` */
     kiln_msg_upgrade_row row; /* without the counts; number 0: there was no upgrade */
@@ -31,11 +32,11 @@ typedef struct kiln_tracker_upgrades {
     uint32_t release_count;
     KILN_VEC(kiln_tracker_upgrading *) all; /* in the order in which they are chosen */
     kiln_map of_node;
-    uint32_t active; /* of these: preparing, draining or restarting */
-    bool look;       /* something happened after which a board may be chosen */
+    uint32_t active;         /* of these: preparing, draining or restarting */
+    bool look;               /* something happened after which a board may be chosen */
+    uint64_t boards_removed; /* kiln_tracker_boards.removed, as of the last step */
 } kiln_tracker_upgrades;
 
-void kiln_tracker_upgrades_init(kiln_tracker *t);
 void kiln_tracker_upgrades_free(kiln_tracker *t);
 
 /* ---- For orders ---- */
@@ -58,8 +59,8 @@ void kiln_tracker_upgrades_board_up(kiln_tracker *t, kiln_tracker_board *board);
 void kiln_tracker_upgrades_board_lost(kiln_tracker *t, kiln_tracker_board *board);
 void kiln_tracker_upgrades_persisted(kiln_tracker *t, uint64_t persist, const char *failure);
 void kiln_tracker_upgrades_tick(kiln_tracker *t);
-/* Called at the end of each step: tells boards that were drained to restart, chooses the next ones.
- * O(1) when there is nothing to do. */
+/* Called at the end of each step: tells boards that were drained to restart, drops boards that were
+ * removed, chooses the next ones. O(1) when there is nothing to do. */
 void kiln_tracker_upgrades_advance(kiln_tracker *t);
 
 KILN_MUST_USE kiln_status kiln_tracker_upgrades_restore(kiln_tracker *t,

@@ -336,8 +336,8 @@ kiln_message kiln_message_copy(const kiln_message *message, kiln_arena *arena);
 /* The same with texts in their printable form (base/text.h), error texts as prose: for programs
  * that show messages to people. */
 kiln_message kiln_message_printable(const kiln_message *message, kiln_arena *arena);
-/* Whether each name and other short text in the message is one printable line; error texts (those
- * of KILN_MESSAGES_PROSE) may be more.
+/* Whether each name and other short text in the message is one printable line; error texts and the
+ * statements of releases (those of KILN_MESSAGES_PROSE and KILN_MESSAGES_STATEMENT) may be more.
  * INVALID_ARGUMENT: one is not (kiln_text_check_line); the note names the message. */
 KILN_MUST_USE kiln_status kiln_message_check_lines(const kiln_message *message);
 /* One line: `TRIAL_ACK #3 {"trial":"...","attempt":1,"lease":7}`; the braces are JSON with the

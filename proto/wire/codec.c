@@ -324,7 +324,7 @@ static kiln_status check_lines(const kiln_schema *schema, const void *owner);
 
 static kiln_status check_field_lines(const kiln_field_info *field, const void *at) {
     kiln_status st = KILN_OK;
-    if (field->kind == KILN_FIELD_text && field->limit < KILN_MESSAGES_PROSE)
+    if (field->kind == KILN_FIELD_text && field->limit < KILN_MESSAGES_STATEMENT)
         return kiln_text_check_line(*(const kiln_str *)at, field->name);
     if (field->kind == KILN_FIELD_nest)
         return check_lines(kiln_schema_of_record(field->record), at);

@@ -378,6 +378,16 @@ static void short_texts_of_a_message_are_checked_wherever_they_are(void **state)
     expect_ok(kiln_message_check_lines(&error));
 }
 
+static void statements_of_releases_have_lines(void **state) {
+    (void)state;
+    kiln_msg_release_statement statement = {KILN_STR("kiln release 1\nname kiln-board\n")};
+    kiln_message message = {.type = KILN_MSG_UPGRADE_ORDER,
+                            .upgrade_order = {.releases = {&statement, 1}}};
+    expect_ok(kiln_message_check_lines(&message));
+    message.upgrade_order.reason = KILN_STR("a\nb");
+    expect_error(kiln_message_check_lines(&message), INVALID_ARGUMENT, "reason");
+}
+
 static void a_copy_shares_nothing(void **state) {
     (void)state;
     for_each(copies_deeply);
@@ -462,6 +472,7 @@ int main(void) {
         test_with_arena(an_unknown_type_is_unimplemented),
         test_with_arena(a_copy_keeps_every_byte_of_a_text),
         cmocka_unit_test(short_texts_of_a_message_are_checked_wherever_they_are),
+        cmocka_unit_test(statements_of_releases_have_lines),
         cmocka_unit_test(a_copy_shares_nothing),
         test_with_arena(bytes_of_every_message_are_as_they_were),
         test_with_arena(what_version_1_said_still_means_the_same),

@@ -357,20 +357,55 @@ static kiln_status transfer_once(kiln_client *c, const kiln_digest *digest,
     return KILN_OK;
 }
 
-/* Repeats a transfer that a lost connection interrupted. */
+/* Repeats a transfer that a lost connection interrupted: also one that the tracker ended because
+ * nothing was heard. */
 static kiln_status transfer(kiln_client *c, const kiln_digest *digest,
                             void (*start)(kiln_blobs *, const kiln_digest *, kiln_blobs_done,
                                           void *)) {
     for (;;) {
         kiln_status came = KILN_OK, st = transfer_once(c, digest, start, &came);
         if (st) return st;
-        if (!came || kiln_status_code(came) != KILN_UNAVAILABLE || c->open) return came;
+        const kiln_code code = kiln_status_code(came);
+        const bool is_lost = code == KILN_UNAVAILABLE || code == KILN_DEADLINE_EXCEEDED;
+        if (!came || !is_lost || c->open) return came;
         kiln_status_free(came);
     }
 }
 
 kiln_status kiln_client_put(kiln_client *client, kiln_str content, kiln_digest *out_digest) {
     return kiln_client_put_parts(client, &content, 1, out_digest);
+}
+
+/* On its way to the client's store. */
+typedef struct storing {
+    kiln_client *client;
+    const kiln_str *part;
+    uint32_t count;
+    kiln_digest digest;
+    kiln_status status;
+    bool is_done;
+} storing;
+
+static void run_storing(void *context) {
+    storing *s = context;
+    s->status = kiln_blob_store_put_parts(s->client->store, s->part, s->count, &s->digest);
+}
+
+static void on_stored(void *context) {
+    storing *s = context;
+    s->is_done = true;
+    kiln_client_wake(s->client);
+}
+
+/* The loop goes on meanwhile: hashing and writing gigabytes takes longer than a tracker waits for a
+ * sign of life. */
+static kiln_status store_parts(kiln_client *client, const kiln_str *part, uint32_t count,
+                               kiln_digest *out_digest) {
+    storing s = {.client = client, .part = part, .count = count};
+    kiln_loop_work(client->loop, run_storing, on_stored, &s);
+    while (!s.is_done) run_for(client, KILN_CLIENT_PATIENCE_NS);
+    if (!s.status) *out_digest = s.digest;
+    return s.status;
 }
 
 kiln_status kiln_client_put_parts(kiln_client *client, const kiln_str *part, uint32_t count,
@@ -380,7 +415,7 @@ kiln_status kiln_client_put_parts(kiln_client *client, const kiln_str *part, uin
     if (size > KILN_BLOB_BYTES_MAX) /* said before it is copied */
         return KILN_ERROR(OUT_OF_RANGE, "%llu bytes, and a tracker takes at most %llu at once",
                           (unsigned long long)size, (unsigned long long)KILN_BLOB_BYTES_MAX);
-    kiln_status st = kiln_blob_store_put_parts(client->store, part, count, out_digest);
+    kiln_status st = store_parts(client, part, count, out_digest);
     return st ? st
               : kiln_status_note(transfer(client, out_digest, kiln_blobs_upload), "sending a blob");
 }

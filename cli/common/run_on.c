@@ -25,6 +25,7 @@ typedef struct errand {
     kiln_arena *process;
     kiln_client *client;
     kiln_parcel parcel;
+    kiln_digest digest;     /* of the module */
     uint64_t *samples;      /* [input] */
     uint64_t wait_until_ns; /* 0: for ever */
     kiln_msg_trial trial;
@@ -150,6 +151,8 @@ static kiln_status prepare(errand *e) {
     if (!st) st = kiln_parcel_measure(run->module, e->samples, e->options->bench, &e->parcel);
     if (st) return st;
     kiln_hash128_print(identity, e->job);
+    /* Before there is a connection, which would be silent meanwhile. */
+    kiln_digest_of(e->options->module.data, e->options->module.size, &e->digest);
     const uint64_t limit_s = e->options->limit_s ? e->options->limit_s : KILN_RUN_ON_LIMIT_S;
     const uint64_t limit_ms = KILN_MIN(limit_s, KILN_RUN_ON_LIMIT_MAX_S) * 1000;
     e->trial = (kiln_msg_trial){
@@ -175,12 +178,10 @@ static kiln_status open_job(errand *e, bool *out_emulated) {
     const kiln_str module = e->options->module;
     const char *text = kiln_module_metadata(e->run->module, "target");
     kiln_target target;
-    kiln_digest digest;
-    kiln_digest_of(module.data, module.size, &digest);
     kiln_message open = {
         .type = KILN_MSG_JOB_OPEN,
         .job_open = {.job = kiln_str_from(e->job),
-                     .spec = {.model = digest,
+                     .spec = {.model = e->digest,
                               .model_name = kiln_model_title(NULL, e->options->name, e->process),
                               .target = kiln_str_from(text),
                               .searcher = KILN_STR("run"),
@@ -195,7 +196,7 @@ static kiln_status open_job(errand *e, bool *out_emulated) {
     if (!st) st = kiln_boards_settle(e->client, &target, spec, e->process, out_emulated);
     if (st) return st;
     e->target = spec->target;
-    e->trial.artefact = (kiln_msg_blob_ref){digest, module.size};
+    e->trial.artefact = (kiln_msg_blob_ref){e->digest, module.size};
     kiln_client_send(e->client, &open);
     return wait_for(e, &e->assigned);
 }

@@ -57,12 +57,12 @@ def timed(world, what, *argv):
     return done
 
 
-def run_right(world, module, matrices):
+def run_right(world, module, matrices, *options):
     """Runs a module, and compares some columns of each product with what its inputs give."""
     draw = random.Random(matrices)
     x = [draw.randrange(-8, 8) for _ in range(CHAIN.wide)]
     write_row(world.folder / "x.npy", x)
-    timed(world, "run", "run", module, "--input", "x=x.npy", "--output", "out")
+    timed(world, "run", "run", module, "--input", "x=x.npy", "--output", "out", *options)
     CHAIN.check(x, [read_row(world.folder / f"out/y{i}.npy") for i in range(matrices)], ERROR_MAX)
 
 
@@ -94,6 +94,19 @@ def test_tuned_by_a_private_fleet(world):
     timed(world, "tune", "tune", "m.onnx", "--trials", 4, "--db", "t.db", "--out", "m.kiln", "--model-memory", MODEL_MIB)
     assert not list((world.folder / "tmp").iterdir())
     run_right(world, "m.kiln", INSIDE)
+
+
+def test_run_on_a_board(world):
+    needs_room(world)
+    CHAIN.write(world.folder / "m.onnx", INSIDE)
+    world.run("compile", "m.onnx", "-o", "m.kiln")
+    (world.folder / "m.onnx").unlink()
+    tracker, address = world.tracker()
+    board = world.board(address)
+    run_right(world, "m.kiln", INSIDE, "--on", "board", "--tracker", address, "--limit", 600)
+    taken = {child.args[0].rsplit("/")[-1]: peak_mib(child) for child in (tracker, board)}
+    print(f"# MiB of memory: {taken}")
+    assert max(taken.values()) < SERVER_MIB, taken
 
 
 def test_weights_beside_a_model(world):

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/small_float.h"
 
 typedef struct dtype_info {
     const char *name;
@@ -29,10 +30,15 @@ kiln_dtype_kind kiln_dtype_kind_of(kiln_dtype type) { return info_of(type)->kind
 uint8_t kiln_dtype_dlpack(kiln_dtype type) {
     static const uint8_t of_kind[] = {
         [KILN_KIND_FLOAT] = 2, [KILN_KIND_INT] = 0, [KILN_KIND_UINT] = 1, [KILN_KIND_BOOL] = 6};
-    return type == KILN_BF16 ? 4 : of_kind[info_of(type)->kind];
+    const kiln_small_float *small = kiln_small_float_of(type);
+    return small ? small->dlpack : type == KILN_BF16 ? 4 : of_kind[info_of(type)->kind];
 }
 
 bool kiln_dtype_is_float(kiln_dtype type) { return info_of(type)->kind == KILN_KIND_FLOAT; }
+
+kiln_dtype kiln_dtype_computed(kiln_dtype type) {
+    return kiln_dtype_is_float(type) && kiln_dtype_size(type) < 4 ? KILN_F32 : type;
+}
 
 const char *kiln_dtype_name(kiln_dtype type) { return info_of(type)->name; }
 
@@ -100,8 +106,8 @@ float kiln_f32_to_tf32(float value) {
     return float_from(above & ~dropped);
 }
 
-/* Rounds to odd, so that a second rounding to a half type gives what one rounding would have given
- * (Boldo and Melquiond 2008). */
+/* Rounds to odd, so that a second rounding to a narrower type gives what one rounding would have
+ * given (Boldo and Melquiond 2008). */
 static float round_to_odd(double value) {
     float nearest = (float)value;
     if ((double)nearest == value || isnan(value)) return nearest;
@@ -116,16 +122,21 @@ static float round_to_odd(double value) {
 #define STORE(type, data, index, in) \
     memcpy((char *)(data) + (index) * sizeof(type), &(in), sizeof(type))
 
-static double load_half(kiln_dtype type, const void *data, size_t index) {
+static double load_narrow(kiln_dtype type, const void *data, size_t index) {
+    const kiln_small_float *small = kiln_small_float_of(type);
     uint16_t bits;
+    if (small) return (double)kiln_small_to_f32(small, ((const uint8_t *)data)[index]);
     LOAD(uint16_t, data, index, bits);
     return (double)(type == KILN_F16 ? kiln_f16_to_f32(bits) : kiln_bf16_to_f32(bits));
 }
 
-static bool is_half(kiln_dtype type) { return type == KILN_F16 || type == KILN_BF16; }
+/* Floats that are stored as their bits. */
+static bool is_narrow(kiln_dtype type) {
+    return kiln_dtype_is_float(type) && kiln_dtype_size(type) < 4;
+}
 
 double kiln_dtype_load_f64(kiln_dtype type, const void *data, size_t index) {
-    if (is_half(type)) return load_half(type, data, index);
+    if (is_narrow(type)) return load_narrow(type, data, index);
     switch (type) {
 #define X(name, text, size, kind, ctype, number) \
     case KILN_##name: {                          \
@@ -175,6 +186,11 @@ static void store_float(kiln_dtype type, void *data, size_t index, double value)
         STORE(float, data, index, narrow);
     } else {
         float odd = round_to_odd(value);
+        const kiln_small_float *small = kiln_small_float_of(type);
+        if (small) {
+            ((uint8_t *)data)[index] = kiln_f32_to_small(small, odd);
+            return;
+        }
         uint16_t bits = type == KILN_F16 ? kiln_f32_to_f16(odd) : kiln_f32_to_bf16(odd);
         STORE(uint16_t, data, index, bits);
     }
@@ -204,7 +220,7 @@ void kiln_dtype_store_f64(kiln_dtype type, void *data, size_t index, double valu
 
 void kiln_dtype_store_i64(kiln_dtype type, void *data, size_t index, int64_t value) {
     if (type == KILN_BOOL) value = value != 0;
-    if (is_half(type)) {
+    if (is_narrow(type)) {
         store_float(type, data, index, (double)value);
         return;
     }

@@ -29,14 +29,17 @@ size_t kiln_dtype_size(kiln_dtype type);
 kiln_dtype_kind kiln_dtype_kind_of(kiln_dtype type);
 /* As tensors say it: DLPack's DLDataTypeCode. */
 uint8_t kiln_dtype_dlpack(kiln_dtype type);
-/* Halves included. */
+/* Halves and smaller floats included. */
 bool kiln_dtype_is_float(kiln_dtype type);
+/* The type that its elements are computed in: F32 of narrower floats, else the type itself. */
+kiln_dtype kiln_dtype_computed(kiln_dtype type);
 /* "f32"; static. */
 const char *kiln_dtype_name(kiln_dtype type);
 /* The type of that name; false: there is none. */
 bool kiln_dtype_find(kiln_str name, kiln_dtype *out_type);
 
-/* Half conversions, round to nearest even (IEEE 754). */
+/* Half conversions (those of smaller floats: base/small_float.h), round to nearest even (IEEE 754).
+ */
 float kiln_f16_to_f32(uint16_t bits);
 uint16_t kiln_f32_to_f16(float value);
 float kiln_bf16_to_f32(uint16_t bits);

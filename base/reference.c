@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "base/integer.h"
+#include "base/small_float.h"
 
 #define REFERENCE_ALIGNMENT 64
 
@@ -133,6 +134,9 @@ typedef struct float_limits {
 } float_limits;
 
 static float_limits limits_of(kiln_dtype dtype) {
+    const kiln_small_float *small = kiln_small_float_of(dtype);
+    if (small)
+        return (float_limits){ldexp(1, -(int)small->fraction_bits), ldexp(1, 1 - small->bias)};
     switch ((int)dtype) {
     case KILN_F64: return (float_limits){0x1p-52, 0x1p-1022};
     case KILN_F16: return (float_limits){0x1p-10, 0x1p-14};

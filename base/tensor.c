@@ -5,6 +5,8 @@
 
 #include "base/check.h"
 #include "base/kernel_abi.h"
+#include "base/macros.h"
+#include "base/small_float.h"
 
 int64_t kiln_shape_count(const kiln_shape *shape) {
     int64_t count = 1;
@@ -69,24 +71,37 @@ static uint64_t bits_at(uint64_t seed, uint64_t i) {
 
 /* Bits of a float type's significand, the leading one included. */
 static int precision_of(kiln_dtype type) {
+    const kiln_small_float *small = kiln_small_float_of(type);
+    if (small) return (int)small->fraction_bits + 1;
     return type == KILN_F64 ? 53 : type == KILN_F32 ? 24 : type == KILN_F16 ? 11 : 8;
 }
 
 /* Multiples of a power of two that the type holds exactly, so that no rounding rule is involved:
- * (bits >> shift) * scale + offset. */
+ * (bits >> shift) * scale + offset. Types without a sign have powers of two alone:
+ * 2^-((bits >> shift) + offset). */
 typedef struct float_rule {
     int shift;
     double scale, offset;
+    bool is_power;
 } float_rule;
 
 static float_rule float_rule_of(kiln_dtype type, kiln_fill fill) {
+    const kiln_small_float *small = kiln_small_float_of(type);
     int precision = precision_of(type);
-    if (fill == KILN_FILL_UNIFORM) return (float_rule){63 - precision, ldexp(1, -precision), -1.0};
-    return (float_rule){65 - precision, ldexp(1, 1 - precision), 0.5};
+    const bool uniform = fill == KILN_FILL_UNIFORM;
+    if (small && !kiln_small_float_sign(small))
+        return (float_rule){.shift = uniform ? 61 : 63, .offset = uniform, .is_power = true};
+    if (uniform) {
+        if (small) precision = KILN_MIN(precision, small->bias - 1 + (int)small->fraction_bits);
+        return (float_rule){63 - precision, ldexp(1, -precision), -1.0, false};
+    }
+    return (float_rule){65 - precision, ldexp(1, 1 - precision), 0.5, false};
 }
 
 static double float_at(uint64_t bits, const float_rule *rule) {
-    return (double)(bits >> rule->shift) * rule->scale + rule->offset;
+    const double drawn = (double)(bits >> rule->shift);
+    return rule->is_power ? ldexp(1, -(int)(drawn + rule->offset))
+                          : drawn * rule->scale + rule->offset;
 }
 
 static int64_t integer_at(uint64_t bits, kiln_dtype_kind kind, kiln_fill fill) {

@@ -146,7 +146,7 @@ static bool same_ports(const kiln_module *a, const kiln_module *b) {
 static kiln_run_checked compare(const kiln_module_port *port, size_t samples, char *got,
                                 char *wanted) {
     const kiln_dtype dtype = (kiln_dtype)port->dtype;
-    const bool half = dtype == KILN_F16 || dtype == KILN_BF16;
+    const bool half = kiln_dtype_is_float(dtype) && kiln_dtype_size(dtype) < 4;
     const int64_t count = (int64_t)(port->size_bytes / kiln_dtype_size(dtype) * samples);
     const kiln_shape shape = {.rank = 1, .dim = {count}};
     const kiln_tensor actual = {dtype, shape, got}, expected = {dtype, shape, wanted};

@@ -40,7 +40,14 @@ enum {
     KILN_MODULE_U16 = 10,
     KILN_MODULE_U32 = 11,
     KILN_MODULE_U64 = 12,
-    KILN_MODULE_BOOL = 13
+    KILN_MODULE_BOOL = 13,
+    /* Floats of at most 8 bits, one in each byte. */
+    KILN_MODULE_F8E4M3FN = 14,
+    KILN_MODULE_F8E4M3FNUZ = 15,
+    KILN_MODULE_F8E5M2 = 16,
+    KILN_MODULE_F8E5M2FNUZ = 17,
+    KILN_MODULE_F8E8M0 = 18, /* powers of two */
+    KILN_MODULE_F4E2M1 = 19  /* in the lowest 4 bits */
 };
 
 /* An input or output: dense, row-major. */

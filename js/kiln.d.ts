@@ -1,8 +1,9 @@
 export * from './errors.js';
 
-/** Types of elements as Kiln names them; halves (f16, bf16) travel as their bits, bool as bytes of 0 and 1. */
+/** Types of elements as Kiln names them; halves (f16, bf16) and floats of at most 8 bits travel as their bits, bool as bytes of 0 and 1. */
 export type DType =
-  'f32' | 'f64' | 'f16' | 'bf16' | 'i8' | 'i16' | 'i32' | 'i64' | 'u8' | 'u16' | 'u32' | 'u64' | 'bool';
+  'f32' | 'f64' | 'f16' | 'bf16' | 'i8' | 'i16' | 'i32' | 'i64' | 'u8' | 'u16' | 'u32' | 'u64' | 'bool' |
+  'f8e4m3fn' | 'f8e4m3fnuz' | 'f8e5m2' | 'f8e5m2fnuz' | 'f8e8m0' | 'f4e2m1';
 
 /** The array of a port, by its type: Float32Array of f32, Uint16Array of f16, BigInt64Array of i64, Uint8Array of bool. */
 export type Data =

@@ -12,11 +12,12 @@ const VERSION = 2;
 /** Which word of kiln_kernel_services is the number of threads (base/kernel_abi.h). */
 const WORKERS = 1;
 
-/** How the elements of a port lie in memory. Halves are their bits. */
+/** How the elements of a port lie in memory. Halves and smaller floats are their bits. */
 const ARRAY = {
   f32: Float32Array, f64: Float64Array, f16: Uint16Array, bf16: Uint16Array,
   i8: Int8Array, i16: Int16Array, i32: Int32Array, i64: BigInt64Array,
   u8: Uint8Array, u16: Uint16Array, u32: Uint32Array, u64: BigUint64Array, bool: Uint8Array,
+  f8e4m3fn: Uint8Array, f8e4m3fnuz: Uint8Array, f8e5m2: Uint8Array, f8e5m2fnuz: Uint8Array, f8e8m0: Uint8Array, f4e2m1: Uint8Array,
 };
 
 const isNode = typeof process === 'object' && Boolean(process.versions?.node);

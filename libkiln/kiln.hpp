@@ -121,6 +121,25 @@ struct Half {
 struct BFloat {
     std::uint16_t bits;
 };
+// Floats of at most 8 bits, one in each byte.
+struct Float8E4M3FN {
+    std::uint8_t bits;
+};
+struct Float8E4M3FNUZ {
+    std::uint8_t bits;
+};
+struct Float8E5M2 {
+    std::uint8_t bits;
+};
+struct Float8E5M2FNUZ {
+    std::uint8_t bits;
+};
+struct Float8E8M0 {
+    std::uint8_t bits;
+};
+struct Float4E2M1 {
+    std::uint8_t bits;
+};
 
 template <class T> struct DType;
 #define KILN_DTYPE(type, number)                         \
@@ -141,6 +160,12 @@ KILN_DTYPE(std::uint16_t, KILN_MODULE_U16);
 KILN_DTYPE(std::uint32_t, KILN_MODULE_U32);
 KILN_DTYPE(std::uint64_t, KILN_MODULE_U64);
 KILN_DTYPE(bool, KILN_MODULE_BOOL);
+KILN_DTYPE(Float8E4M3FN, KILN_MODULE_F8E4M3FN);
+KILN_DTYPE(Float8E4M3FNUZ, KILN_MODULE_F8E4M3FNUZ);
+KILN_DTYPE(Float8E5M2, KILN_MODULE_F8E5M2);
+KILN_DTYPE(Float8E5M2FNUZ, KILN_MODULE_F8E5M2FNUZ);
+KILN_DTYPE(Float8E8M0, KILN_MODULE_F8E8M0);
+KILN_DTYPE(Float4E2M1, KILN_MODULE_F4E2M1);
 #undef KILN_DTYPE
 
 // ---- views ----

@@ -10,6 +10,7 @@
 #define KILN_COMPILER_CORE_CODEGEN_WALK_H
 
 #include "base/kernel_abi.h"
+#include "base/small_float.h"
 #include "base/target.h"
 #include "compiler-core/codegen/backend.h"
 #include "compiler-core/codegen/builder.h"
@@ -199,10 +200,10 @@ void kiln_walk_pop_level(kiln_walk *w);
 
 /* The type of `v` with another scalar. */
 kiln_ssa_type kiln_type_like(kiln_walk *w, kiln_ssa v, kiln_ssa_scalar scalar);
-/* How a dtype lies in memory: bf16 as bits, bool as a byte. */
+/* How a dtype lies in memory: bf16 and smaller floats as bits, bool as a byte. */
 kiln_ssa_scalar kiln_scalar_in_memory(kiln_dtype dtype);
-/* The type that values of a dtype are computed in: halves in F32, bool in BOOL, others
- * unchanged. */
+/* The type that values of a dtype are computed in: halves and smaller floats in F32, bool in BOOL,
+ * others unchanged. */
 kiln_ssa_scalar kiln_scalar_computed(kiln_dtype dtype);
 
 kiln_ssa_type kiln_walk_type(kiln_walk *w, kiln_ssa v); /* The type of a value. */
@@ -274,6 +275,14 @@ bool kiln_walk_linear(kiln_walk *w, const kiln_affine *a, kiln_ssa *out_base, in
 /* Gives the lane variable one constant value, for code that is built lane by lane. */
 void kiln_walk_enter_lane(kiln_walk *w, uint32_t lane);
 void kiln_walk_leave_lane(kiln_walk *w); /* Back to all lanes. */
+
+/* ---- walk_small.c: floats of at most 8 bits -------------------------------------------------- */
+
+/* Such a number in memory, an I8, as F32, and an F32 rounded to one (base/small_float.h). */
+kiln_ssa kiln_walk_from_small(kiln_walk *w, const kiln_small_float *format, kiln_ssa byte);
+kiln_ssa kiln_walk_to_small(kiln_walk *w, const kiln_small_float *format, kiln_ssa v);
+/* An F64 as the F32 that a second rounding, to such a number, takes for it: rounded to odd. */
+kiln_ssa kiln_walk_to_odd(kiln_walk *w, kiln_ssa v);
 
 /* ---- walk_memory.c: loads, stores, registers ------------------------------------------------- */
 

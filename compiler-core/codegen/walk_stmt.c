@@ -402,14 +402,14 @@ static bool is_moved(const kiln_walk *w, kiln_expr e) {
     }
 }
 
-/* Whether the store is of halves in memory. */
+/* Whether the store is of halves, or of smaller floats, in memory. */
 static bool stores_halves(const kiln_walk *w, const kiln_stmt_info *s) {
     const kiln_buffer_info *to = &w->p->buffer.data[s->buffer];
     return to->scope != KILN_SCOPE_REGISTER && kiln_dtype_is_float(to->dtype) &&
-           kiln_dtype_size(to->dtype) == 2;
+           kiln_dtype_size(to->dtype) <= 2;
 }
 
-/* The value before a rounding to halves, which the store repeats; else the value itself. */
+/* The value before a rounding to such a type, which the store repeats; else the value itself. */
 static kiln_expr before_rounding(const kiln_walk *w, const kiln_stmt_info *s) {
     if (kiln_expr_get(w->p, s->value)->op != KILN_EXPR_CAST) return s->value;
     const kiln_expr before = kiln_expr_operand(w->p, s->value, 0);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/small_float.h"
 #include "compiler-core/codegen/walk.h"
 
 /* ---- types ----------------------------------------------------------------------------------- */
@@ -26,9 +27,8 @@ kiln_ssa_scalar kiln_scalar_in_memory(kiln_dtype dtype) {
 }
 
 kiln_ssa_scalar kiln_scalar_computed(kiln_dtype dtype) {
-    if (dtype == KILN_F16 || dtype == KILN_BF16) return KILN_SSA_F32;
     if (dtype == KILN_BOOL) return KILN_SSA_BOOL;
-    return kiln_scalar_in_memory(dtype);
+    return kiln_scalar_in_memory(kiln_dtype_computed(dtype));
 }
 
 uint32_t kiln_ssa_scalar_bits(kiln_ssa_scalar scalar) {
@@ -175,7 +175,7 @@ static kiln_ssa bf16_to_bits(kiln_walk *w, kiln_ssa v) {
 }
 
 static bool stays_as_it_lies(const kiln_walk *w, kiln_dtype dtype) {
-    return w->moves && kiln_dtype_is_float(dtype) && kiln_dtype_size(dtype) == 2;
+    return w->moves && kiln_dtype_is_float(dtype) && kiln_dtype_size(dtype) <= 2;
 }
 
 kiln_ssa_scalar kiln_walk_scalar(const kiln_walk *w, kiln_dtype dtype) {
@@ -184,6 +184,7 @@ kiln_ssa_scalar kiln_walk_scalar(const kiln_walk *w, kiln_dtype dtype) {
 
 kiln_ssa kiln_walk_from_memory(kiln_walk *w, kiln_dtype dtype, kiln_ssa v) {
     if (stays_as_it_lies(w, dtype)) return v;
+    if (kiln_small_float_of(dtype)) return kiln_walk_from_small(w, kiln_small_float_of(dtype), v);
     if (dtype == KILN_BF16) return bf16_from_bits(w, v);
     if (dtype == KILN_F16) return kiln_walk_convert(w, KILN_CONVERT_FLOAT, v, KILN_SSA_F32);
     if (dtype == KILN_BOOL)
@@ -193,6 +194,7 @@ kiln_ssa kiln_walk_from_memory(kiln_walk *w, kiln_dtype dtype, kiln_ssa v) {
 
 kiln_ssa kiln_walk_to_memory(kiln_walk *w, kiln_dtype dtype, kiln_ssa v) {
     if (stays_as_it_lies(w, dtype)) return v;
+    if (kiln_small_float_of(dtype)) return kiln_walk_to_small(w, kiln_small_float_of(dtype), v);
     if (dtype == KILN_BF16) return bf16_to_bits(w, v);
     if (dtype == KILN_F16) return kiln_walk_convert(w, KILN_CONVERT_FLOAT, v, KILN_SSA_F16);
     if (dtype == KILN_BOOL) return kiln_walk_convert(w, KILN_CONVERT_UNSIGNED, v, KILN_SSA_I8);
@@ -204,8 +206,11 @@ static kiln_ssa cast_to_float(kiln_walk *w, kiln_dtype from, kiln_dtype to, kiln
     kiln_conversion how = kind == KILN_KIND_INT     ? KILN_CONVERT_SIGNED_TO_FLOAT
                           : kind != KILN_KIND_FLOAT ? KILN_CONVERT_UNSIGNED_TO_FLOAT
                                                     : KILN_CONVERT_FLOAT;
-    v = kiln_walk_convert(w, how, v, kiln_scalar_computed(to));
-    if (to != KILN_F16 && to != KILN_BF16) return v;
+    if (from == KILN_F64 && kiln_small_float_of(to))
+        v = kiln_walk_to_odd(w, v);
+    else
+        v = kiln_walk_convert(w, how, v, kiln_scalar_computed(to));
+    if (kiln_dtype_computed(to) == to) return v;
     return kiln_walk_from_memory(w, to, kiln_walk_to_memory(w, to, v)); /* a cast rounds */
 }
 

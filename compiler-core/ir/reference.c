@@ -12,7 +12,10 @@
  * kernel must keep, so programs with such sums stay in f64. */
 #include "compiler-core/ir/reference.h"
 
+#include <math.h>
+
 #include "base/check.h"
+#include "base/small_float.h"
 #include "compiler-core/ir/text.h"
 
 #define FUNCTION_ROUNDINGS \
@@ -353,6 +356,8 @@ static void copy_block(builder *b, kiln_buffer out, kiln_buffer in, double scale
 #define TF32_EPSILON 0x1p-10
 
 static double dtype_epsilon(kiln_dtype dtype) {
+    const kiln_small_float *small = kiln_small_float_of(dtype);
+    if (small) return ldexp(1, -(int)small->fraction_bits);
     switch (dtype) {
     case KILN_F64: return 0x1p-52;
     case KILN_F32: return 0x1p-23;

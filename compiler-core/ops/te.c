@@ -28,9 +28,7 @@ uint32_t kiln_te_axis(const kiln_te *te) {
     return (uint32_t)(axis < 0 ? axis + kiln_te_in_shape(te, 0)->rank : axis);
 }
 
-kiln_dtype kiln_te_compute_dtype(kiln_dtype dtype) {
-    return dtype == KILN_F16 || dtype == KILN_BF16 ? KILN_F32 : dtype;
-}
+kiln_dtype kiln_te_compute_dtype(kiln_dtype dtype) { return kiln_dtype_computed(dtype); }
 
 kiln_dtype kiln_te_wide(const kiln_te *te) {
     return kiln_te_compute_dtype(kiln_te_in_dtype(te, 0));

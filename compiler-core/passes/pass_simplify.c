@@ -118,12 +118,13 @@ kiln_value kiln_simplify_gathered(kiln_sweep *s, kiln_node n) {
 /* Every value of `from` is a value of `to`. */
 static bool loses_nothing(kiln_dtype from, kiln_dtype to) {
     kiln_dtype_kind a = kiln_dtype_kind_of(from), b = kiln_dtype_kind_of(to);
-    if (a == KILN_KIND_BOOL) return true;
+    if (a == KILN_KIND_BOOL) return to != KILN_F8E8M0; /* which has no 0 */
     if (a == b && a != KILN_KIND_FLOAT) return kiln_dtype_size(from) <= kiln_dtype_size(to);
     if (a == KILN_KIND_UINT && b == KILN_KIND_INT)
         return kiln_dtype_size(from) < kiln_dtype_size(to);
     return kiln_dtype_is_float(from) && kiln_dtype_is_float(to) &&
-           (from == to || kiln_dtype_size(from) < kiln_dtype_size(to));
+           (from == to || (kiln_dtype_size(from) < kiln_dtype_size(to) &&
+                           !(from == KILN_F8E8M0 && to == KILN_F16)));
 }
 
 kiln_value kiln_simplify_casts(kiln_sweep *s, kiln_node n) {

@@ -211,6 +211,12 @@ static stop run_thread(const kiln_null_ready *ready, thread *t, uint64_t *out_ti
     PLAIN(U64, uint64_t, uint64_t, u)
     OTHER(F16, f, f64)
     OTHER(BF16, f, f64)
+    OTHER(F8E4M3FN, f, f64)
+    OTHER(F8E4M3FNUZ, f, f64)
+    OTHER(F8E5M2, f, f64)
+    OTHER(F8E5M2FNUZ, f, f64)
+    OTHER(F8E8M0, f, f64)
+    OTHER(F4E2M1, f, f64)
     OTHER(BOOL, i, i64)
 three_loads: {
     INDEX;

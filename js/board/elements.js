@@ -16,6 +16,23 @@ function numberToBfloat(value) {
   return bits.getUint16(0);
 }
 
+/** A float of at most 8 bits (base/small_floats.def): its conversions are a table of its codes. */
+function smallFloat(exponentBits, fractionBits, bias, {largest, infinity, hasNegativeZero = true, hasSign = true}) {
+  const sign = hasSign ? 1 << exponentBits + fractionBits : 256, value = [];
+  for (let code = 0; code < 2 * sign && code < 256; code++) {
+    const magnitude = code % sign, exponent = magnitude >> fractionBits, fraction = magnitude % (1 << fractionBits);
+    let number = hasSign && exponent === 0 ? fraction * 2 ** (1 - bias - fractionBits) : (fraction + 2 ** fractionBits) * 2 ** (exponent - bias - fractionBits);
+    if (magnitude > largest) number = magnitude === infinity ? Infinity : NaN;
+    value.push(code === sign && !hasNegativeZero ? NaN : code >= sign ? -number : number);
+  }
+  const code = new Map(value.map((number, at) => [number, at]).reverse());
+  return {
+    array: Uint8Array, kind: 'float', precision: fractionBits + 1, smallest: 2 ** (1 - bias), hasSign,
+    uniformPrecision: Math.min(fractionBits + 1, bias - 1 + fractionBits),
+    load: at => value[at % value.length], store: number => code.get(number),
+  };
+}
+
 /** By number: array, class, significant bits and smallest normal number of floats, conversions from and to numbers. */
 const TYPES = {
   1: {array: Float32Array, kind: 'float', precision: 24, smallest: 2 ** -126},
@@ -31,6 +48,12 @@ const TYPES = {
   11: {array: Uint32Array, kind: 'uint'},
   12: {array: BigUint64Array, kind: 'uint', load: Number, store: BigInt},
   13: {array: Uint8Array, kind: 'bool'},
+  14: smallFloat(4, 3, 7, {largest: 0x7e}),
+  15: smallFloat(4, 3, 8, {largest: 0x7f, hasNegativeZero: false}),
+  16: smallFloat(5, 2, 15, {largest: 0x7b, infinity: 0x7c}),
+  17: smallFloat(5, 2, 16, {largest: 0x7f, hasNegativeZero: false}),
+  18: smallFloat(8, 0, 127, {largest: 0xfe, hasSign: false}),
+  19: smallFloat(2, 1, 1, {largest: 7}),
 };
 
 export function typeOf(number) {
@@ -93,14 +116,15 @@ function forEachBits(count, seed, each) {
 
 const FILL = {uniform: 1, positive: 2, zero: 3, range: 4};
 
-function valueRule({kind, precision}, fill, range) {
+function valueRule({kind, precision, uniformPrecision = precision, hasSign = true}, fill, range) {
   if (fill === FILL.range) {
     const [low, high, step] = range, values = (high - low) / step + 1;
     return bitsHigh => low + Math.floor(bitsHigh * values / 2 ** 32) * step;
   }
   const isUniform = fill === FILL.uniform;
+  if (!hasSign) return isUniform ? high => 2 ** -((high >>> 29) + 1) : high => 2 ** -(high >>> 31);
   if (kind === 'float') {
-    const shift = (isUniform ? 63 : 65) - precision, scale = 2 ** (isUniform ? -precision : 1 - precision), offset = isUniform ? -1 : 0.5;
+    const shift = isUniform ? 63 - uniformPrecision : 65 - precision, scale = 2 ** (isUniform ? -uniformPrecision : 1 - precision), offset = isUniform ? -1 : 0.5;
     return shift >= 32 ? high => (high >>> shift - 32) * scale + offset : (high, low) => (high * 2 ** (32 - shift) + (low >>> shift)) * scale + offset;
   }
   if (kind === 'bool') return isUniform ? high => high >>> 31 : () => 1;

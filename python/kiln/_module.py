@@ -17,7 +17,8 @@ class Port(NamedTuple):
 
     name: str
     dtype: str
-    """Name of the element type, as numpy's: "float32", "int64", "bool"; "bfloat16" is torch's."""
+    """Name of the element type, as numpy's: "float32", "int64", "bool"; "bfloat16" is torch's; "float8_e4m3fn" and other floats of at most 8 bits are those of ml_dtypes, one
+        in each byte; without that package arrays of them are of uint8."""
     shape: tuple[int, ...]
 
     def __str__(self) -> str:

@@ -77,10 +77,28 @@ void kiln_native_clear(kiln_native *native) {
     Py_CLEAR(native->ndarray);
     Py_CLEAR(native->no_arguments);
     Py_CLEAR(native->newest_dlpack);
-    for (uint32_t i = 0; i <= KILN_MODULE_BOOL; i++) Py_CLEAR(native->numpy_dtype[i]);
+    for (uint32_t i = 0; i < KILN_ELEMENTS; i++) Py_CLEAR(native->numpy_dtype[i]);
 }
 
 /* ---- numpy ---- */
+
+/* Floats of 8 bits are of the package ml_dtypes where it is installed, else their codes. */
+static int seek_small_floats(kiln_native *native, PyObject *dtype) {
+    PyObject *package = PyImport_ImportModule("ml_dtypes");
+    if (!package && !PyErr_ExceptionMatches(PyExc_ImportError)) return -1;
+    PyErr_Clear();
+    for (uint32_t i = KILN_MODULE_F8E4M3FN; i < KILN_ELEMENTS; i++) {
+        PyObject *type =
+            package ? PyObject_GetAttrString(package, kiln_element_get(i)->name) : NULL;
+        PyErr_Clear(); /* an older one lacks some */
+        native->numpy_dtype[i] = type ? PyObject_CallFunctionObjArgs(dtype, type, NULL)
+                                      : PyObject_CallFunction(dtype, "s", "uint8");
+        Py_XDECREF(type);
+        if (!native->numpy_dtype[i]) return -1;
+    }
+    Py_XDECREF(package);
+    return 0;
+}
 
 static int seek_numpy(kiln_native *native) {
     if (native->numpy_sought) return 0;
@@ -92,6 +110,7 @@ static int seek_numpy(kiln_native *native) {
         native->numpy_dtype[i] = PyObject_CallFunction(dtype, "s", kiln_element_get(i)->name);
         PyErr_Clear(); /* a type that numpy lacks */
     }
+    if (dtype && seek_small_floats(native, dtype) < 0) return -1;
     if (dtype) native->ndarray = PyObject_GetAttrString(numpy, "ndarray");
     Py_XDECREF(dtype);
     Py_XDECREF(numpy);
@@ -103,8 +122,9 @@ PyObject *kiln_array_present(kiln_native *native, PyObject *object) {
     array *a = (array *)object;
     if (seek_numpy(native) < 0) return NULL;
     PyObject *dtype = NULL;
-    for (uint32_t i = 1; native->ndarray && i <= KILN_MODULE_BOOL; i++)
-        if (kiln_element_get(i) == a->element && a->element->format) dtype = native->numpy_dtype[i];
+    for (uint32_t i = 1; native->ndarray && i < KILN_ELEMENTS; i++)
+        if (kiln_element_get(i) == a->element && i != KILN_MODULE_BF16)
+            dtype = native->numpy_dtype[i];
     if (!dtype) {
         Py_INCREF(object);
         return object;

@@ -3,22 +3,28 @@
 #include <string.h>
 
 static const kiln_element element_table[] = {
-    [KILN_MODULE_F32] = {"float32", "f", 2, 32}, [KILN_MODULE_F64] = {"float64", "d", 2, 64},
-    [KILN_MODULE_F16] = {"float16", "e", 2, 16}, [KILN_MODULE_BF16] = {"bfloat16", NULL, 4, 16},
-    [KILN_MODULE_I8] = {"int8", "b", 0, 8},      [KILN_MODULE_I16] = {"int16", "h", 0, 16},
-    [KILN_MODULE_I32] = {"int32", "i", 0, 32},   [KILN_MODULE_I64] = {"int64", "q", 0, 64},
-    [KILN_MODULE_U8] = {"uint8", "B", 1, 8},     [KILN_MODULE_U16] = {"uint16", "H", 1, 16},
-    [KILN_MODULE_U32] = {"uint32", "I", 1, 32},  [KILN_MODULE_U64] = {"uint64", "Q", 1, 64},
+    [KILN_MODULE_F32] = {"float32", "f", 2, 32},
+    [KILN_MODULE_F64] = {"float64", "d", 2, 64},
+    [KILN_MODULE_F16] = {"float16", "e", 2, 16},
+    [KILN_MODULE_BF16] = {"bfloat16", NULL, 4, 16},
+    [KILN_MODULE_I8] = {"int8", "b", 0, 8},
+    [KILN_MODULE_I16] = {"int16", "h", 0, 16},
+    [KILN_MODULE_I32] = {"int32", "i", 0, 32},
+    [KILN_MODULE_I64] = {"int64", "q", 0, 64},
+    [KILN_MODULE_U8] = {"uint8", "B", 1, 8},
+    [KILN_MODULE_U16] = {"uint16", "H", 1, 16},
+    [KILN_MODULE_U32] = {"uint32", "I", 1, 32},
+    [KILN_MODULE_U64] = {"uint64", "Q", 1, 64},
     [KILN_MODULE_BOOL] = {"bool", "?", 6, 8},
+    [KILN_MODULE_F8E4M3FN] = {"float8_e4m3fn", NULL, 10, 8},
+    [KILN_MODULE_F8E4M3FNUZ] = {"float8_e4m3fnuz", NULL, 11, 8},
+    [KILN_MODULE_F8E5M2] = {"float8_e5m2", NULL, 12, 8},
+    [KILN_MODULE_F8E5M2FNUZ] = {"float8_e5m2fnuz", NULL, 13, 8},
+    [KILN_MODULE_F8E8M0] = {"float8_e8m0fnu", NULL, 14, 8},
+    [KILN_MODULE_F4E2M1] = {"float4_e2m1fn", NULL, 17, 8},
 };
 
-enum {
-    ELEMENT_COUNT = 0
-#define X(name, text, size, kind, c_type, number) +1
-#include "base/dtype.def"
-#undef X
-};
-_Static_assert(sizeof element_table / sizeof element_table[0] == ELEMENT_COUNT + 1,
+_Static_assert(sizeof element_table / sizeof element_table[0] == KILN_ELEMENTS,
                "one row per element type; numbers begin with 1");
 
 const kiln_element *kiln_element_get(uint32_t dtype) { return &element_table[dtype]; }

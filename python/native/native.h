@@ -23,6 +23,13 @@ typedef struct kiln_element {
     uint8_t type_code, type_bits; /* DLPack's */
 } kiln_element;
 
+enum {
+    KILN_ELEMENTS = 1 /* dtypes are below */
+#define X(name, text, size, kind, c_type, number) +1
+#include "base/dtype.def"
+#undef X
+};
+
 /* Of a port's dtype. */
 const kiln_element *kiln_element_get(uint32_t dtype);
 

@@ -19,6 +19,12 @@ static void print_numbers(const int64_t *number, int32_t count, char *out) {
 static void print_type(uint8_t code, uint32_t bits, uint32_t lanes, char out[64]) {
     static const char *const kind[] = {"int",    "uint",    "float", "handle",
                                        "bfloat", "complex", "bool"};
+    for (uint32_t i = KILN_MODULE_F8E4M3FN; i < KILN_ELEMENTS && lanes == 1; i++) {
+        const kiln_element *small = kiln_element_get(i);
+        if (small->type_code != code || small->type_bits != bits) continue;
+        snprintf(out, 64, "%s", small->name);
+        return;
+    }
     const char *name = code < sizeof kind / sizeof kind[0] ? kind[code] : "unknown";
     if (strcmp(name, "bool") == 0 && bits == 8 && lanes == 1)
         snprintf(out, 64, "bool");
@@ -50,7 +56,7 @@ static int refuse(kiln_native *native, const kiln_place *place, const char *foun
 static int is_type(const kiln_place *place, uint8_t code, uint32_t bits) {
     const kiln_element *element = kiln_element_get(place->port->dtype);
     if (code == element->type_code && bits == element->type_bits) return 1;
-    return place->port->dtype == KILN_MODULE_BF16 && code == 1 && bits == 16; /* its bits */
+    return !element->format && code == 1 && bits == element->type_bits; /* its bits */
 }
 
 static int is_shape(const kiln_module_port *port, const kiln_module_tensor *found) {
@@ -236,9 +242,33 @@ int kiln_shape_told(PyObject *object, int64_t *shape, int most) {
     return (int)rank;
 }
 
+/* An array of numpy whose type a buffer cannot say, as ml_dtypes has them, is taken as its bits. */
+static PyObject *bits_of(const kiln_place *place, PyObject *object) {
+    const kiln_element *element = kiln_element_get(place->port->dtype);
+    if (element->format) return NULL;
+    PyObject *dtype = PyObject_GetAttrString(object, "dtype");
+    PyObject *name = dtype ? PyObject_Str(dtype) : NULL;
+    PyObject *bytes = name ? PyUnicode_AsUTF8String(name) : NULL;
+    PyObject *bits = NULL;
+    if (bytes && strcmp(PyBytes_AsString(bytes), element->name) == 0)
+        bits =
+            PyObject_CallMethod(object, "view", "s", element->type_bits == 8 ? "uint8" : "uint16");
+    Py_XDECREF(bytes);
+    Py_XDECREF(name);
+    Py_XDECREF(dtype);
+    PyErr_Clear();
+    return bits;
+}
+
 int kiln_taken_from(kiln_native *native, const kiln_place *place, PyObject *object,
                     kiln_taken *out) {
     memset(out, 0, sizeof *out);
+    PyObject *bits = PyObject_CheckBuffer(object) ? bits_of(place, object) : NULL;
+    if (bits) {
+        int failed = take_buffer(native, place, bits, out);
+        Py_DECREF(bits);
+        return failed;
+    }
     if (PyObject_CheckBuffer(object)) {
         if (take_buffer(native, place, object, out) == 0) return 0;
         if (!PyErr_ExceptionMatches(PyExc_BufferError) && !PyErr_ExceptionMatches(PyExc_ValueError))

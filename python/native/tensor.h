@@ -10,13 +10,13 @@
 
 /* What an extension keeps: made when it is imported, freed with its module object. */
 typedef struct kiln_native {
-    PyObject *errors;                            /* numbers to classes */
-    PyObject *array_type;                        /* kiln.Array */
-    PyObject *call_type, *module_type;           /* of kiln._run: Call, the base of kiln.Module */
-    PyObject *ndarray;                           /* numpy's class; NULL without numpy */
-    PyObject *numpy_dtype[KILN_MODULE_BOOL + 1]; /* NULL where numpy has no such type */
-    int numpy_sought;                            /* 1 once it was looked for */
-    PyObject *no_arguments, *newest_dlpack;      /* () and {"max_version": (1, 0)} */
+    PyObject *errors;                       /* numbers to classes */
+    PyObject *array_type;                   /* kiln.Array */
+    PyObject *call_type, *module_type;      /* of kiln._run: Call, the base of kiln.Module */
+    PyObject *ndarray;                      /* numpy's class; NULL without numpy */
+    PyObject *numpy_dtype[KILN_ELEMENTS];   /* NULL where numpy has no such type */
+    int numpy_sought;                       /* 1 once it was looked for */
+    PyObject *no_arguments, *newest_dlpack; /* () and {"max_version": (1, 0)} */
 } kiln_native;
 void kiln_native_clear(kiln_native *native); /* Lets go of all of it. */
 

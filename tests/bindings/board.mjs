@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import {createHash, createHmac} from 'node:crypto';
 import {serve} from 'kiln/board';
 import {Key} from './node_modules/kiln/board/connection.js';
-import {inputSeed, makeInput, placesOf} from './node_modules/kiln/board/elements.js';
+import {inputSeed, makeInput, placesOf, typeOf} from './node_modules/kiln/board/elements.js';
 import {Usual} from './node_modules/kiln/board/pace.js';
 import {STOP, time} from './node_modules/kiln/board/timing.js';
 import {FrameReader, frame, message} from './node_modules/kiln/board/wire.js';
@@ -189,8 +189,13 @@ const cases = {
       [2, 1, 'e0b9ff5c58cdacbf81557f715509eabf144ef8065998cabf'], [2, 2, '3002183d9519ef3f3e55404755fbe23f3cf620dff4acec3f'],
       [3, 1, '40ab83baa8b2'], [3, 2, 'c63bbe382a3b'], [4, 1, '70bd51bf58be'], [4, 2, '783f163f643f'],
       [5, 1, 'f897e5'], [6, 1, 'f8ff97ffe5ff'], [7, 2, '080000000800000006000000'], [8, 1, 'f8ffffffffffffff97ffffffffffffffe5ffffffffffffff'],
-      [9, 1, '3c0b32'], [12, 2, '080000000000000008000000000000000600000000000000'], [13, 1, '000000'], [13, 2, '010101']])
+      [9, 1, '3c0b32'], [12, 2, '080000000000000008000000000000000600000000000000'], [13, 1, '000000'], [13, 2, '010101'],
+      [14, 1, '98b6a8'], [14, 2, '363036'], [15, 1, 'a0beb0'], [15, 2, '3e383e'], [16, 1, 'b0bbb4'], [16, 2, '3a383a'],
+      [17, 1, 'b4bfb8'], [17, 2, '3e3c3e'], [18, 1, '7b7e7b'], [18, 2, '7f7f7f'], [19, 1, '090a09'], [19, 2, '010101']])
       assert.equal(Buffer.from(makeInput({dtype, shape: [3], fill}, seed).buffer).toString('hex'), hex, `type ${dtype}, fill ${fill}`);
+    for (const [dtype, code, value] of [[14, 0x7e, 448], [14, 0x7f, NaN], [15, 0xff, -240], [15, 0x80, NaN], [16, 0x7c, Infinity], [16, 0xfd, NaN],
+      [17, 0x01, 2 ** -17], [18, 0, 2 ** -127], [18, 0xff, NaN], [19, 0xf, -6]])
+      assert.equal(typeOf(dtype).load(code), value);
     assert.deepEqual([...makeInput({dtype: 6, shape: [3], fill: 4, range: [-10, 20, 5]}, seed)], [5, -10, 0]);
     for (const [layout, size, places] of [
       ['d0,d1/4,d2,d1%4', 48, [0, 9, 7, 13, 32, 30, 36, 45]], ['d1/4,d0,d2,d1%4', 48, [0, 9, 7, 25, 20, 18, 36, 45]],

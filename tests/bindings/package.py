@@ -65,6 +65,30 @@ def case_calls(path):
     assert numpy.allclose(call(), 2 * y)
 
 
+def case_small_floats(path, packages=None):
+    """Floats of 8 bits: as ml_dtypes has them, and as codes without that package. The model is y = x, z = float32(x)."""
+    import numpy
+    codes, numbers = numpy.array([0x38, 0xb8, 0x01, 0x7e], "uint8"), [1, -1, 2**-9, 448]
+    if packages:
+        sys.path.insert(0, packages)
+    m = kiln.load(path)
+    assert m.inputs[0].dtype == "float8_e4m3fn" == m.outputs[0].dtype and m.outputs[1].dtype == "float32"
+    y, z = m(codes)
+    assert (y.view("uint8") == codes).all() and (z == numbers).all()
+    raises(kiln.InvalidArgument, ["is float32 [4]", "expected float8_e4m3fn [4]"], m, numpy.zeros(4, "float32"))
+    if not packages:
+        assert y.dtype == numpy.uint8
+        return
+    import ml_dtypes
+    assert y.dtype == ml_dtypes.float8_e4m3fn and (y.astype("float32") == numbers).all()
+    assert (m(y)[1] == numbers).all()
+    out = numpy.zeros(4, ml_dtypes.float8_e4m3fn)
+    m.run(y, [out, numpy.zeros(4, "float32")])
+    assert (out.astype("float32") == numbers).all()
+    raises(kiln.InvalidArgument, ["expected float8_e4m3fn [4]"], m, numpy.zeros(3, ml_dtypes.float8_e4m3fn))
+    raises(kiln.InvalidArgument, ["input 'x'"], m, numpy.zeros(4, ml_dtypes.float8_e5m2))
+
+
 def case_dlpack(path):
     """Objects that know DLPack alone, of either version, are taken and let go."""
     import numpy

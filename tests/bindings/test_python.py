@@ -134,6 +134,19 @@ def test_state_stays_in_the_module(world):
     case(world, "keeps", cache, cell, sized)
 
 
+def test_floats_of_eight_bits(world):
+    port, node, e4m3fn = onnx_file.port, onnx_file.node, 17
+    module = compiled(world, "small", [node("Cast", "x", "z", to=onnx_file.FLOAT), node("Cast", "z", "y", to=e4m3fn)],
+                      [port("x", [4], e4m3fn)], [port("y", [4], e4m3fn), port("z", [4])], opset=19)
+    case(world, "small_floats", module)
+    packages = world.path("packages")
+    done = subprocess.run([python(), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--target", packages, "ml_dtypes==0.6.0"],
+                          capture_output=True, text=True)
+    if done.returncode != 0:
+        raise harness.Skip("PyPI does not give ml_dtypes")
+    case(world, "small_floats", module, packages)
+
+
 def test_bad_input_is_one_clear_error(world):
     path = module_of(world)
     foreign = module_of(world, "--target", "rpi4", name="foreign.kiln")

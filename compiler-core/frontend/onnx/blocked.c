@@ -47,6 +47,36 @@ static kiln_value spread(kiln_composer *c, const block *b, kiln_value x) {
     return result;
 }
 
+/* A vector along attribute axis, with ones behind it. */
+static kiln_value along_axis(kiln_composer *c, kiln_value operand) {
+    const kiln_shape *x = kiln_compose_shape(c, kiln_import_input(c->im, 0)),
+                     *own = kiln_compose_shape(c, operand);
+    int64_t axis = kiln_import_int(c->im, "axis", 1);
+    if (axis < 0) axis += x->rank;
+    if (axis < 0 || axis >= x->rank || own->rank != 1 || own->dim[0] != x->dim[axis]) {
+        kiln_compose_fail(c, KILN_ERROR(INVALID_ARGUMENT,
+                                        "its scales or zero points are not one, nor one for each "
+                                        "index of dimension %lld",
+                                        (long long)axis));
+        return 0;
+    }
+    kiln_shape shape = {.rank = x->rank - (uint32_t)axis, .dim = {own->dim[0]}};
+    for (uint32_t d = 1; d < shape.rank; d++) shape.dim[d] = 1;
+    return kiln_compose_reshape(c, operand, &shape);
+}
+
+kiln_value kiln_compose_granules(kiln_composer *c, kiln_value operand) {
+    if (c->st) return 0;
+    if (kiln_import_int(c->im, "block_size", 0)) {
+        block b;
+        kiln_compose_fail(c, read_block(c->im, &b));
+        return c->st ? 0 : spread(c, &b, operand);
+    }
+    if (kiln_shape_count(kiln_compose_shape(c, operand)) == 1)
+        return kiln_compose_reshape(c, operand, &(kiln_shape){0});
+    return along_axis(c, operand);
+}
+
 /* (x - zero) * scale, in the scale's type. */
 kiln_status kiln_import_dequantize_blocks(kiln_importer *im) {
     kiln_composer c = {.im = im};

@@ -104,6 +104,18 @@ KILN_MUST_USE kiln_status kiln_import_quantize_blocks(kiln_importer *im, kiln_dt
                                                       uint32_t bits);
 KILN_MUST_USE kiln_status kiln_import_dequantize_blocks(kiln_importer *im);
 
+/* A scale or zero point of the current node, a quantisation, which may have been cast: in a shape
+ * that broadcasts to that of input 0, or one element for each of its elements (blocked.c). */
+kiln_value kiln_compose_granules(kiln_composer *c, kiln_value operand);
+
+/* small.c. `x` as a float of at most 8 bits, by the current node's attributes saturate and
+ * round_mode. */
+kiln_value kiln_compose_small(kiln_composer *c, kiln_value x, kiln_dtype dtype);
+/* Import the current node, a quantisation with both inputs: to such a float; and from one, or with
+ * a scale of such a type. */
+KILN_MUST_USE kiln_status kiln_import_quantize_small(kiln_importer *im, kiln_dtype dtype);
+KILN_MUST_USE kiln_status kiln_import_dequantize_small(kiln_importer *im);
+
 /* Attributes of the current ONNX node, or `otherwise`. */
 int64_t kiln_import_int(const kiln_importer *im, const char *name, int64_t otherwise);
 double kiln_import_float(const kiln_importer *im, const char *name, double otherwise);

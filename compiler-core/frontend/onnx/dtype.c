@@ -20,6 +20,13 @@ static const int number_of[KILN_DTYPE_COUNT] = {
     [KILN_U32] = ONNX__TENSOR_PROTO__DATA_TYPE__UINT32,
     [KILN_U64] = ONNX__TENSOR_PROTO__DATA_TYPE__UINT64,
     [KILN_BOOL] = ONNX__TENSOR_PROTO__DATA_TYPE__BOOL,
+    /* Of ONNX 1.20; older definitions lack these. */
+    [KILN_F8E4M3FN] = 17,
+    [KILN_F8E4M3FNUZ] = 18,
+    [KILN_F8E5M2] = 19,
+    [KILN_F8E5M2FNUZ] = 20,
+    [KILN_F4E2M1] = 23,
+    [KILN_F8E8M0] = 24,
 };
 
 bool kiln_onnx_dtype_find(int64_t number, kiln_dtype *out_dtype) {
@@ -39,10 +46,10 @@ static const struct {
     kiln_dtype dtype;
     uint32_t bits;
 } narrow_table[] = {
-    {21, KILN_U8, 4}, /* UINT4 */
-    {22, KILN_I8, 4}, /* INT4 */
-    {25, KILN_U8, 2}, /* UINT2 */
-    {26, KILN_I8, 2}, /* INT2 */
+    {21, KILN_U8, 4},                       /* UINT4 */
+    {22, KILN_I8, 4},                       /* INT4 */
+    {23, KILN_F4E2M1, 4}, {25, KILN_U8, 2}, /* UINT2 */
+    {26, KILN_I8, 2},                       /* INT2 */
 };
 
 bool kiln_onnx_type_find(int64_t number, kiln_dtype *out_dtype, uint32_t *out_bits) {
@@ -62,6 +69,8 @@ int kiln_onnx_type_number(kiln_dtype dtype, uint32_t bits) {
             return narrow_table[i].number;
     return bits ? 0 : kiln_onnx_dtype_number(dtype);
 }
+
+uint32_t kiln_onnx_dtype_bits(kiln_dtype dtype) { return dtype == KILN_F4E2M1 ? 4 : 0; }
 
 size_t kiln_onnx_packed_bytes(size_t count, uint32_t bits) {
     const size_t each = 8 / bits;

@@ -127,6 +127,7 @@ bool kiln_onnx_edit_floats(kiln_onnx_edit *edit, const char *name, kiln_tensor *
 
 static Onnx__TensorProto *make_tensor(kiln_onnx_edit *edit, char *name, const kiln_tensor *from,
                                       uint32_t bits) {
+    if (!bits) bits = kiln_onnx_dtype_bits(from->dtype);
     Onnx__TensorProto *tensor = KILN_ARENA_NEW(edit->arena, Onnx__TensorProto);
     const size_t bytes = kiln_tensor_bytes(from),
                  size = bits ? kiln_onnx_packed_bytes(bytes, bits) : bytes;

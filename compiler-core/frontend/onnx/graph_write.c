@@ -61,8 +61,15 @@ static Onnx__ValueInfoProto *port_of(writer *w, kiln_value value) {
 }
 
 static void add_constant(writer *w, char *name, const kiln_tensor *from) {
-    const size_t size = kiln_tensor_bytes(from);
+    size_t size = kiln_tensor_bytes(from);
+    uint8_t *data = from->data;
+    const uint32_t bits = kiln_onnx_dtype_bits(from->dtype);
     Onnx__TensorProto *tensor = KILN_ARENA_NEW(w->arena, Onnx__TensorProto);
+    if (bits) {
+        data = kiln_arena_alloc(w->arena, kiln_onnx_packed_bytes(size, bits));
+        kiln_onnx_pack(from->data, size, bits, data);
+        size = kiln_onnx_packed_bytes(size, bits);
+    }
     onnx__tensor_proto__init(tensor);
     tensor->name = name;
     tensor->n_dims = from->shape.rank;
@@ -71,7 +78,7 @@ static void add_constant(writer *w, char *name, const kiln_tensor *from) {
     tensor->has_data_type = true;
     tensor->data_type = kiln_onnx_type_number(from->dtype, 0);
     tensor->has_raw_data = true;
-    tensor->raw_data = (ProtobufCBinaryData){size, from->data};
+    tensor->raw_data = (ProtobufCBinaryData){size, data};
     kiln_vec_push_in(w->arena, &w->initializer, tensor);
 }
 

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/small_float.h"
 #include "compiler-core/frontend/onnx/compose.h"
 #include "compiler-core/graph/op.h"
 #include "compiler-core/ops/rules.h"
@@ -87,9 +88,6 @@ kiln_status kiln_import_quantize_linear(kiln_importer *im) {
     kiln_status st = read_type(im, "output_dtype", &given, &dtype, &bits);
     if (!st) st = read_type(im, "precision", &precise, &precision, &ignored);
     const uint32_t zero_bits = kiln_import_bits(im, input[2]);
-    if (!st && precision != KILN_F32)
-        st = KILN_ERROR(UNIMPLEMENTED, "attribute precision: %s, only f32 is supported",
-                        kiln_dtype_name(precision));
     if (!st && kiln_import_attribute(im, "bits")) st = KILN_ERROR(UNIMPLEMENTED, "attribute bits");
     if (!st && (!input[0] || !input[1])) st = KILN_ERROR(INVALID_ARGUMENT, "an input is missing");
     if (st) return st;
@@ -99,6 +97,10 @@ kiln_status kiln_import_quantize_linear(kiln_importer *im) {
     }
     if (input[2] && (dtype != im->graph->value.data[input[2]].dtype || bits != zero_bits))
         return KILN_ERROR(INVALID_ARGUMENT, "attribute output_dtype is not the zero point's type");
+    if (kiln_small_float_of(dtype)) return kiln_import_quantize_small(im, dtype);
+    if (precision != KILN_F32)
+        return KILN_ERROR(UNIMPLEMENTED, "attribute precision: %s, only f32 is supported",
+                          kiln_dtype_name(precision));
     if (kiln_import_int(im, "block_size", 0)) {
         st = kiln_import_quantize_blocks(im, dtype, bits);
         if (!st) kiln_import_set_bits(im, kiln_import_defined(im, 0), bits);
@@ -118,6 +120,10 @@ kiln_status kiln_import_dequantize_linear(kiln_importer *im) {
     uint32_t bits;
     bool given;
     if (kiln_import_reads_poison(im)) return kiln_import_node(im);
+    if (data && scale &&
+        (kiln_small_float_of(im->graph->value.data[data].dtype) ||
+         kiln_small_float_of(im->graph->value.data[scale].dtype)))
+        return kiln_import_dequantize_small(im);
     kiln_status st = read_type(im, "output_dtype", &given, &dtype, &bits);
     if (!st && given && scale && dtype != im->graph->value.data[scale].dtype)
         st = KILN_ERROR(UNIMPLEMENTED, "attribute output_dtype: it is not the scale's type");

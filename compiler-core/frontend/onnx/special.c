@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/small_float.h"
 #include "compiler-core/frontend/onnx/compose.h"
 #include "compiler-core/graph/op.h"
 
@@ -194,6 +195,17 @@ static kiln_status cast_to_bits(kiln_importer *im, kiln_dtype dtype, uint32_t bi
     return c.st;
 }
 
+/* To a float of at most 8 bits. */
+static kiln_status cast_to_small(kiln_importer *im, kiln_dtype dtype) {
+    kiln_composer c = {.im = im};
+    kiln_value x = kiln_import_input(im, 0);
+    if (!x) return KILN_ERROR(INVALID_ARGUMENT, "input 0 is missing");
+    x = kiln_compose_small(&c, x, dtype);
+    kiln_compose_define(&c, 0, x);
+    if (!c.st) kiln_import_set_bits(im, x, kiln_onnx_dtype_bits(dtype));
+    return c.st;
+}
+
 /* Translates ONNX's number of a type to Kiln's name. */
 kiln_status kiln_import_cast(kiln_importer *im) {
     const Onnx__AttributeProto *to = kiln_import_attribute(im, "to");
@@ -205,6 +217,9 @@ kiln_status kiln_import_cast(kiln_importer *im) {
                  : kiln_onnx_dtype_find(to ? to->i : 0, &dtype)))
         return KILN_ERROR(UNIMPLEMENTED, "attribute to: type %lld is not supported",
                           (long long)(to ? to->i : 0));
+    if (!narrow && kiln_onnx_dtype_bits(dtype))
+        return KILN_ERROR(UNIMPLEMENTED, "attribute to: elements of 4 bits");
+    if (narrow && kiln_small_float_of(dtype)) return cast_to_small(im, dtype);
     if (bits) return cast_to_bits(im, dtype, bits);
     return emit_with(im, "to", kiln_dtype_name(dtype), 1);
 }
@@ -215,6 +230,7 @@ kiln_status kiln_import_cast_like(kiln_importer *im) {
     if (kiln_import_reads_poison(im)) return KILN_OK;
     kiln_status st = input_info(im, 1, &like);
     const uint32_t bits = kiln_import_bits(im, kiln_import_input(im, 1));
+    if (!st && kiln_small_float_of(like->dtype)) return cast_to_small(im, like->dtype);
     if (!st && bits) return cast_to_bits(im, like->dtype, bits);
     return st ? st : emit_with(im, "to", kiln_dtype_name(like->dtype), 1);
 }

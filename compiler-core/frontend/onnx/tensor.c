@@ -39,15 +39,18 @@ static typed typed_of(const Onnx__TensorProto *proto, kiln_dtype dtype) {
     }
 }
 
-/* Items are cut to the size of elements: numbers in wider ones, and the bits of halves. */
+/* Items are cut to the size of elements: numbers in wider ones, and the bits of narrow floats. */
 static void copy_typed(const typed *from, kiln_tensor *tensor) {
-    bool halves = tensor->dtype == KILN_F16 || tensor->dtype == KILN_BF16;
+    const size_t size = kiln_dtype_size(tensor->dtype);
+    const kiln_dtype as = !kiln_dtype_is_float(tensor->dtype) || size > 2 ? tensor->dtype
+                          : size == 2                                     ? KILN_U16
+                                                                          : KILN_U8;
     for (size_t i = 0; i < from->count; i++) {
-        if (from->each == kiln_dtype_size(tensor->dtype))
+        if (from->each == size)
             memcpy((char *)tensor->data + i * from->each, (const char *)from->item + i * from->each,
                    from->each);
         else
-            kiln_dtype_store_i64(halves ? KILN_U16 : tensor->dtype, tensor->data, i,
+            kiln_dtype_store_i64(as, tensor->data, i,
                                  from->each == 8 ? ((const int64_t *)from->item)[i]
                                                  : ((const int32_t *)from->item)[i]);
     }

@@ -15,6 +15,7 @@
 /* Sets of element types: bits 1 << dtype. */
 #define T_(name) (1u << KILN_##name)
 #define FLOATS (T_(F32) | T_(F64) | T_(F16) | T_(BF16))
+#define SMALL_FLOATS (T_(F8E4M3FN) | T_(F8E4M3FNUZ) | T_(F8E5M2) | T_(F8E5M2FNUZ)) /* opset 19 */
 #define SIGNED (T_(I8) | T_(I16) | T_(I32) | T_(I64))
 #define UNSIGNED (T_(U8) | T_(U16) | T_(U32) | T_(U64))
 #define TRUTHS T_(BOOL)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/small_float.h"
 #include "compiler-core/core.h"
 #include "compiler-core/frontend/frontend.h"
 #include "compiler-core/frontend/onnx/dtype.h"
@@ -124,6 +125,8 @@ uint32_t fuzz_graph_fix(fuzz_graph *g, const kiln_tensor *data) {
 /* ---- evaluation ------------------------------------------------------------------------------ */
 
 static double epsilon_of(kiln_dtype dtype) {
+    const kiln_small_float *small = kiln_small_float_of(dtype);
+    if (small) return ldexp(1, -(int)small->fraction_bits);
     switch ((int)dtype) {
     case KILN_F64: return DBL_EPSILON;
     case KILN_F16: return 0x1p-10;
@@ -134,6 +137,8 @@ static double epsilon_of(kiln_dtype dtype) {
 
 /* Below it numbers are no more exact than at it. */
 static double least_normal_of(kiln_dtype dtype) {
+    const kiln_small_float *small = kiln_small_float_of(dtype);
+    if (small) return ldexp(1, 1 - small->bias);
     switch ((int)dtype) {
     case KILN_F64: return DBL_MIN;
     case KILN_F16: return 0x1p-14;
@@ -142,7 +147,9 @@ static double least_normal_of(kiln_dtype dtype) {
 }
 
 /* Largest finite values that a graph goes on with. */
-static double magnitude_max(kiln_dtype dtype) { return dtype == KILN_F16 ? 1e3 : 1e6; }
+static double magnitude_max(kiln_dtype dtype) {
+    return dtype == KILN_F16 || kiln_small_float_of(dtype) ? 1e3 : 1e6;
+}
 
 /* How far a node's elements may be moved: by units in their last place, and by a fixed amount. */
 typedef struct noise {

@@ -213,8 +213,9 @@ bool draw_clip(draw *d) {
 
 /* Types that every opset of Cast knows come first. */
 static kiln_dtype draw_target(draw *d, const fuzz_value *x) {
-    uint32_t types = ANY;
+    uint32_t types = ANY | SMALL_FLOATS;
     if (opset(d) < 13) types &= ~T_(BF16);
+    if (opset(d) < 19) types &= ~SMALL_FLOATS;
     /* Floats beyond an integer's range have no defined result (Cast, "Out of range"). */
     if (x->low < 0) types &= ~UNSIGNED;
     if (x->low < -128 || x->high > 127) types &= ~(T_(I8) | T_(U8));
@@ -222,15 +223,21 @@ static kiln_dtype draw_target(draw *d, const fuzz_value *x) {
     return draw_dtype(d, types);
 }
 
+/* What is cast. Other operators do not take the smallest floats. */
+static const fuzz_value *feed_source(draw *d) {
+    if (opset(d) >= 19) d->types |= SMALL_FLOATS;
+    return feed_data(d, 0, 5);
+}
+
 bool draw_cast(draw *d) {
-    const fuzz_value *x = feed_data(d, 0, 5);
+    const fuzz_value *x = feed_source(d);
     set_int(d, "to", kiln_onnx_dtype_number(draw_target(d, x)));
     results(d, 1);
     return true;
 }
 
 bool draw_cast_like(draw *d) {
-    const fuzz_value *x = feed_data(d, 0, 5);
+    const fuzz_value *x = feed_source(d);
     feed_of(d, draw_target(d, x), draw_shape(d, 0, 2), 0, 0);
     results(d, 1);
     return true;

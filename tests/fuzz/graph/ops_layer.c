@@ -241,7 +241,16 @@ bool draw_einsum(draw *d) {
 
 static kiln_dtype draw_byte(draw *d) { return chance(d, 50) ? KILN_U8 : KILN_I8; }
 
+/* Now and then a float of 8 bits, else `integer`. */
+static kiln_dtype draw_quantised(draw *d, kiln_dtype integer) {
+    return opset(d) >= 19 && chance(d, 25) ? draw_dtype(d, SMALL_FLOATS) : integer;
+}
+
 static void feed_zero_point(draw *d, kiln_dtype dtype, kiln_shape shape) {
+    if (kiln_dtype_is_float(dtype)) { /* 0 */
+        feed_fixed(d, dtype, shape, -1e-7, 1e-7);
+        return;
+    }
     bool is_zero = chance(d, 40) || dtype == KILN_I32;
     double low = dtype == KILN_U8 ? 100 : -10, high = dtype == KILN_U8 ? 140 : 10;
     feed_fixed(d, dtype, shape, is_zero ? -0.5 : low, is_zero ? 0.5 : high);
@@ -293,7 +302,7 @@ bool draw_quantize(draw *d) {
     const fuzz_value *x =
         feed(d, &(wanted){T_(F32) | (opset(d) >= 19 ? T_(F16) : 0), 1, 4, -60, 60});
     bool with_zero = chance(d, 70);
-    feed_scales(d, x, x->truth.dtype, draw_byte(d), with_zero);
+    feed_scales(d, x, x->truth.dtype, draw_quantised(d, draw_byte(d)), with_zero);
     results(d, 1);
     return kiln_shape_count(&x->truth.shape) > 0;
 }
@@ -307,7 +316,8 @@ bool draw_dynamic_quantize(draw *d) {
 }
 
 bool draw_dequantize(draw *d) {
-    const fuzz_value *x = feed(d, &(wanted){T_(I8) | T_(U8) | T_(I32), 1, 4, 0, 0});
+    const uint32_t types = T_(I8) | T_(U8) | T_(I32) | (opset(d) >= 19 ? SMALL_FLOATS : 0);
+    const fuzz_value *x = feed(d, &(wanted){types, 1, 4, 0, 0});
     bool is_wide = x->truth.dtype == KILN_I32;
     if (is_wide && (x->low < -1e5 || x->high > 1e5)) return false;
     feed_scales(d, x, KILN_F32, x->truth.dtype, !is_wide && chance(d, 60));

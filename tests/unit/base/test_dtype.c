@@ -29,6 +29,14 @@ static void every_type_is_found_by_name_and_onnx_number(void **state) {
     }
 }
 
+static void narrow_floats_are_computed_in_f32(void **state) {
+    (void)state;
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(all); i++) {
+        const bool narrow = kiln_dtype_is_float(all[i]) && kiln_dtype_size(all[i]) < 4;
+        assert_int_equal(kiln_dtype_computed(all[i]), narrow ? KILN_F32 : all[i]);
+    }
+}
+
 static void unknown_names_are_not_found(void **state) {
     (void)state;
     kiln_dtype found = KILN_F32;
@@ -153,11 +161,13 @@ static void integers_wrap_when_stored_as_smaller_ones(void **state) {
 static void each_element_has_its_own_place(void **state) {
     (void)state;
     for (size_t t = 0; t < KILN_ARRAY_COUNT(all); t++) {
-        unsigned char data[8 * 3 + 1] = {0}; /* misaligned on purpose */
-        for (size_t i = 0; i < 3; i++) kiln_dtype_store_i64(all[t], data + 1, i, (int64_t)(i % 2));
+        unsigned char data[8 * 3 + 1] = {0};                 /* misaligned on purpose */
+        const int64_t other = all[t] == KILN_F8E8M0 ? 2 : 0; /* which has no 0 */
+        for (size_t i = 0; i < 3; i++) kiln_dtype_store_i64(all[t], data + 1, i, i % 2 ? 1 : other);
         for (size_t i = 0; i < 3; i++) {
-            assert_int_equal(kiln_dtype_load_i64(all[t], data + 1, i), i % 2);
-            assert_true(kiln_dtype_load_f64(all[t], data + 1, i) == (double)(i % 2));
+            const int64_t stored = i % 2 ? 1 : other;
+            assert_int_equal(kiln_dtype_load_i64(all[t], data + 1, i), stored);
+            assert_true(kiln_dtype_load_f64(all[t], data + 1, i) == (double)stored);
         }
     }
 }
@@ -165,6 +175,7 @@ static void each_element_has_its_own_place(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_type_is_found_by_name_and_onnx_number),
+        cmocka_unit_test(narrow_floats_are_computed_in_f32),
         cmocka_unit_test(unknown_names_are_not_found),
         cmocka_unit_test(every_half_survives_a_round_trip),
         cmocka_unit_test(f16_rounds_to_nearest_even),

@@ -21,11 +21,16 @@ static void every_type_is_taken_as_itself_alone(void **state) {
     static const struct {
         uint32_t dtype;
         uint8_t code, bits;
-    } row[] = {{KILN_MODULE_F32, 2, 32},  {KILN_MODULE_F64, 2, 64}, {KILN_MODULE_F16, 2, 16},
-               {KILN_MODULE_BF16, 4, 16}, {KILN_MODULE_I8, 0, 8},   {KILN_MODULE_I16, 0, 16},
-               {KILN_MODULE_I32, 0, 32},  {KILN_MODULE_I64, 0, 64}, {KILN_MODULE_U8, 1, 8},
-               {KILN_MODULE_U16, 1, 16},  {KILN_MODULE_U32, 1, 32}, {KILN_MODULE_U64, 1, 64},
-               {KILN_MODULE_BOOL, 6, 8}};
+    } row[] = {{KILN_MODULE_F32, 2, 32},        {KILN_MODULE_F64, 2, 64},
+               {KILN_MODULE_F16, 2, 16},        {KILN_MODULE_BF16, 4, 16},
+               {KILN_MODULE_I8, 0, 8},          {KILN_MODULE_I16, 0, 16},
+               {KILN_MODULE_I32, 0, 32},        {KILN_MODULE_I64, 0, 64},
+               {KILN_MODULE_U8, 1, 8},          {KILN_MODULE_U16, 1, 16},
+               {KILN_MODULE_U32, 1, 32},        {KILN_MODULE_U64, 1, 64},
+               {KILN_MODULE_BOOL, 6, 8},        {KILN_MODULE_F8E4M3FN, 10, 8},
+               {KILN_MODULE_F8E4M3FNUZ, 11, 8}, {KILN_MODULE_F8E5M2, 12, 8},
+               {KILN_MODULE_F8E5M2FNUZ, 13, 8}, {KILN_MODULE_F8E8M0, 14, 8},
+               {KILN_MODULE_F4E2M1, 17, 8}};
     assert_int_equal(KILN_ARRAY_COUNT(row), KILN_DTYPE_COUNT - 1);
     for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++)
         for (size_t k = 0; k < KILN_ARRAY_COUNT(row); k++) {

@@ -7,6 +7,7 @@
 #include "tests/unit/compiler-core/codegen/board.h"
 #include "tests/unit/compiler-core/codegen/draw.h"
 #include "tests/unit/compiler-core/codegen/products.h"
+#include "tests/unit/compiler-core/codegen/small_floats.h"
 #include "tests/unit/compiler-core/codegen/support.h"
 
 #define SEEDS 40
@@ -214,6 +215,12 @@ static void floats_become_halves_in_scalars_and_vectors(void **state) {
     }
 }
 
+static void small_floats_are_rounded_as_here(void **state) {
+    const kiln_target target = target_of(*state, target_text);
+    expect_small_compiled(*state, &target, NULL, SMALL_SCALARS, run_on_board, &other);
+    expect_small_compiled(*state, &target, NULL, SMALL_VECTORS, run_on_board, &other);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_primitives_keep_the_meaning),
@@ -221,6 +228,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(both_do_with_threads),
         test_with_arena(whole_numbers_are_found_in_scalars_and_vectors),
         test_with_arena(floats_become_halves_in_scalars_and_vectors),
+        test_with_arena(small_floats_are_rounded_as_here),
         cmocka_unit_test(products_in_tensor_intrinsics_keep_the_meaning),
         cmocka_unit_test(products_of_f16_keep_the_meaning),
         cmocka_unit_test(quantised_convolutions_keep_the_meaning),

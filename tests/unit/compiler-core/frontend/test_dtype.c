@@ -33,8 +33,9 @@ static void packed_integers_have_numbers_of_their_own(void **state) {
         int number;
         kiln_dtype dtype;
         uint32_t bits;
-    } row[] = {{21, KILN_U8, 4}, {22, KILN_I8, 4}, {25, KILN_U8, 2},
-               {26, KILN_I8, 2}, {1, KILN_F32, 0}, {3, KILN_I8, 0}};
+    } row[] = {{21, KILN_U8, 4},     {22, KILN_I8, 4},       {25, KILN_U8, 2},
+               {26, KILN_I8, 2},     {1, KILN_F32, 0},       {3, KILN_I8, 0},
+               {23, KILN_F4E2M1, 4}, {17, KILN_F8E4M3FN, 0}, {24, KILN_F8E8M0, 0}};
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         kiln_dtype dtype = KILN_DTYPE_NONE;
         uint32_t bits = 9;
@@ -46,7 +47,10 @@ static void packed_integers_have_numbers_of_their_own(void **state) {
     kiln_dtype dtype = KILN_DTYPE_NONE;
     uint32_t bits;
     assert_false(kiln_onnx_dtype_find(21, &dtype)); /* no byte each */
-    assert_false(kiln_onnx_type_find(23 /* FLOAT4E2M1 */, &dtype, &bits));
+    assert_int_equal(kiln_onnx_type_number(KILN_F4E2M1, 0), 23);
+    assert_int_equal(kiln_onnx_dtype_bits(KILN_F4E2M1), 4);
+    assert_int_equal(kiln_onnx_dtype_bits(KILN_U8), 0);
+    assert_false(kiln_onnx_type_find(27, &dtype, &bits));
     assert_int_equal(kiln_onnx_type_number(KILN_U8, 3), 0);
 }
 

@@ -27,7 +27,7 @@ static kiln_status no_such_action(const kiln_actions *actions, const char *name)
     return st;
 }
 
-/* "kiln fleet drain ID" */
+/* "kiln fleet drain BOARD" */
 static const char *usage_of(const kiln_actions *actions, const kiln_action *action,
                             kiln_arena *process) {
     return kiln_arena_printf(process, "kiln %s %s%s%s [options]", actions->command, action->name,

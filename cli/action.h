@@ -1,5 +1,5 @@
-/* Actions of a command, as `kiln fleet drain ID`: rows of one table, from which come help, errors
- * and the choice. */
+/* Actions of a command, as `kiln fleet drain BOARD`: rows of one table, from which come help,
+ * errors and the choice. */
 #ifndef KILN_CLI_ACTION_H
 #define KILN_CLI_ACTION_H
 
@@ -7,7 +7,7 @@
 
 typedef struct kiln_action {
     const char *name;
-    const char *arguments; /* "ID [TEXT]", "NAME SETTING=VALUE..."; "" for none */
+    const char *arguments; /* "BOARD [TEXT]", "NAME SETTING=VALUE..."; "" for none */
     const char *help;
 } kiln_action;
 

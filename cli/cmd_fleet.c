@@ -305,20 +305,20 @@ static kiln_status fleet_kick(kiln_command_call *c) {
 
 #define ACTIONS(X)                                                                               \
     X("list", "", fleet_list, false, "list all boards with their holders and state")             \
-    X("show", "ID", fleet_show, false, "show all facts about a board, and its history")          \
-    X("doctor", "ID", fleet_doctor, false, "say what is wrong with a board, and what to do")     \
+    X("show", "BOARD", fleet_show, false, "show all facts about a board, and its history")       \
+    X("doctor", "BOARD", fleet_doctor, false, "say what is wrong with a board, and what to do")  \
     X("watch", "", fleet_watch, false, "list all boards, then each that changes, until Ctrl-C")  \
-    X("ping", "[ID]", fleet_ping, false, "measure how fast boards answer, and their clocks")     \
-    X("log", "ID", kiln_fleet_log, true, "print the last lines of a board's log")                \
-    X("drain", "ID", fleet_drain, true, "let a board finish its trials, and give it no more")    \
-    X("quarantine", "ID", fleet_quarantine, true, "take all trials from a board at once")        \
-    X("release", "ID", fleet_release, true, "put a drained or quarantined board back")           \
-    X("reserve", "ID", fleet_reserve, false,                                                     \
+    X("ping", "[BOARD]", fleet_ping, false, "measure how fast boards answer, and their clocks")  \
+    X("log", "BOARD", kiln_fleet_log, true, "print the last lines of a board's log")             \
+    X("drain", "BOARD", fleet_drain, true, "let a board finish its trials, and give it no more") \
+    X("quarantine", "BOARD", fleet_quarantine, true, "take all trials from a board at once")     \
+    X("release", "BOARD", fleet_release, true, "put a drained or quarantined board back")        \
+    X("reserve", "BOARD", fleet_reserve, false,                                                  \
       "give a board to your jobs alone for a time (--for 1h), or give it back (--end)")          \
-    X("window", "[WHERE] [WHEN]", kiln_fleet_window, true,                                       \
+    X("window", "[BOARD] [WHEN]", kiln_fleet_window, true,                                       \
       "let boards get no work at times: window rpi4 \"Sat 02:00-06:00\" (UTC); --remove NUMBER") \
     X("windows", "", kiln_fleet_windows, false, "list the maintenance windows")                  \
-    X("forget", "ID", fleet_forget, true,                                                        \
+    X("forget", "BOARD", fleet_forget, true,                                                     \
       "remove a lost board and its history, which would stay for a week")                        \
     X("upgrade", "[BOARD...]", kiln_fleet_upgrade, true,                                         \
       "replace the program of boards by a signed release, in turns")                             \
@@ -337,14 +337,13 @@ kiln_status kiln_cmd_fleet(kiln_arena *process, int argc, char **argv) {
 #undef X
     };
     static const kiln_tracker_commands table = {
-        .actions =
-            {.command = "fleet",
-             .summary =
-                 "Lists the boards of a tracker, checks them, and takes them out of service. ID is "
-                 "a board's name, or its node's identity or the beginning of it.",
-             .action = actions,
-             .count = KILN_ARRAY_COUNT(actions),
-             .has_default = true},
+        .actions = {.command = "fleet",
+                    .summary = "Lists the boards of a tracker, checks them, and takes them out of "
+                               "service. BOARD is "
+                               "a board's name, or its node's identity or the beginning of it.",
+                    .action = actions,
+                    .count = KILN_ARRAY_COUNT(actions),
+                    .has_default = true},
         .command = commands,
         .takes_why = true,
         .takes_times = true,

@@ -81,13 +81,13 @@ static kiln_status change_priority(kiln_command_call *c) {
 }
 
 /* Each is a request, but those with a function of their own. */
-#define ACTIONS(X)                                                                           \
-    X("list", "", JOBS, NULL, "list all jobs")                                               \
-    X("show", "ID", JOB, NULL, "show the results of a job, task by task")                    \
-    X("watch", "ID", WATCH, NULL, "show the progress of a job until it ends")                \
-    X("attach", "ID", ATTACH, NULL, "the same, and import its records into --db at the end") \
-    X("cancel", "ID", CANCEL, NULL, "end a job")                                             \
-    X("priority", "ID N", JOB, change_priority,                                              \
+#define ACTIONS(X)                                                                            \
+    X("list", "", JOBS, NULL, "list all jobs")                                                \
+    X("show", "JOB", JOB, NULL, "show the results of a job, task by task")                    \
+    X("watch", "JOB", WATCH, NULL, "show the progress of a job until it ends")                \
+    X("attach", "JOB", ATTACH, NULL, "the same, and import its records into --db at the end") \
+    X("cancel", "JOB", CANCEL, NULL, "end a job")                                             \
+    X("priority", "JOB N", JOB, change_priority,                                              \
       "change the priority of a job, 0 to 100: within its project higher ones go first")
 
 kiln_status kiln_cmd_jobs(kiln_arena *process, int argc, char **argv) {
@@ -108,8 +108,9 @@ kiln_status kiln_cmd_jobs(kiln_arena *process, int argc, char **argv) {
     };
     static const kiln_tracker_commands table = {
         .actions = {.command = "jobs",
-                    .summary = "Lists tuning jobs, follows, orders and cancels them. ID is a job's "
-                               "identity or the beginning of it.",
+                    .summary =
+                        "Lists tuning jobs, follows, orders and cancels them. JOB is a job's "
+                        "identity or the beginning of it.",
                     .action = actions,
                     .count = KILN_ARRAY_COUNT(actions),
                     .has_default = true},

@@ -158,7 +158,7 @@ kiln_status kiln_cmd_run(kiln_arena *process, int argc, char **argv) {
         {"threads", KILN_OPT_COUNT, &o.threads, "N",
          "at most N threads (default and limit: as compiled)"},
         {"trust", KILN_OPT_LIST, &o.trust, "WHO", kiln_trust_help},
-        {"on", KILN_OPT_TEXT, &o.there.on, "KEY[,K=V...]",
+        {"on", KILN_OPT_TEXT, &o.there.on, "BOARD[,K=V...]",
          "run it on a board of this name, or with these labels, in its sandbox"},
         {"limit", KILN_OPT_COUNT, &o.there.limit_s, "S",
          "end a run on a board after S seconds (default 60)"},

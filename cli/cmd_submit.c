@@ -338,7 +338,8 @@ kiln_status kiln_cmd_submit(kiln_arena *process, int argc, char **argv) {
         {"dim", KILN_OPT_LIST, &s.dim, "NAME=N",
          "size of a dimension that the model leaves open (repeat for each dimension)"},
         KILN_ACCURACY_OPTIONS(&s.accuracy),
-        {"project", KILN_OPT_LINE, &s.project, "NAME", "project of the job (default \"default\")"},
+        {"project", KILN_OPT_LINE, &s.project, "PROJECT",
+          "project of the job (default \"default\")"},
         {"name", KILN_OPT_LINE, &s.name, "TEXT", kiln_model_name_help},
         {"output|o", KILN_OPT_TEXT, &s.out, "MODULE",
          "file to write (default: the model's name with .kiln); of several targets its name gets "

@@ -14,11 +14,11 @@ kiln_status kiln_cmd_zoo(kiln_arena *process, int argc, char **argv) {
         {"output|o", KILN_OPT_TEXT, &output, "FILE", "file to write"},
         {"seed", KILN_OPT_COUNT, &seed, "N", "seed of the weights (default 0)"},
         {"int8", KILN_OPT_FLAG, &int8, NULL,
-         "quantised to int8 with scales that are powers of two: NAME_int8"},
+         "quantised to int8 with scales that are powers of two: NETWORK_int8"},
         {"json", KILN_OPT_FLAG, &json, NULL, "print one object"},
     };
     const kiln_opt_table table = {
-        "kiln zoo NAME -o FILE, or kiln zoo list",
+        "kiln zoo NETWORK -o FILE, or kiln zoo list",
         "Writes a well-known network or a single operator as ONNX, with seeded weights.",
         option,
         KILN_ARRAY_COUNT(option),

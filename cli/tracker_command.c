@@ -63,7 +63,7 @@ kiln_status kiln_tracker_command_parse(const kiln_tracker_commands *commands, ki
         option[count++] = (kiln_opt){"follow", KILN_OPT_FLAG, &c.follow, NULL,
                                      "log: print new lines as they come, until Ctrl-C"};
         option[count++] =
-            (kiln_opt){"key", KILN_OPT_TEXT, &key, "K", "ping: only boards of this name"};
+            (kiln_opt){"key", KILN_OPT_TEXT, &key, "BOARD", "ping: only boards of this name"};
     }
     if (commands->takes_upgrade) add_upgrade(&c.upgrade, option, &count);
     if (commands->takes_db)
@@ -74,8 +74,8 @@ kiln_status kiln_tracker_command_parse(const kiln_tracker_commands *commands, ki
     kiln_status st =
         kiln_action_parse(&commands->actions, option, count, argc, argv, process, &args, &index);
     if (st) return st;
-    const bool wants_id =
-        kiln_str_is(kiln_str_from(commands->actions.action[index].arguments), "ID");
+    const kiln_str wanted = kiln_str_from(commands->actions.action[index].arguments);
+    const bool wants_id = kiln_str_is(wanted, "BOARD") || kiln_str_is(wanted, "JOB");
     if (args.help) {
         *out_command = NULL;
         return KILN_OK;

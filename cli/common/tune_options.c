@@ -45,12 +45,12 @@ kiln_opt_table kiln_tune_options_init(kiln_tune_options *o, kiln_arena *process)
         KILN_MODEL_OPTIONS(&o->dim, kiln_sizes_help, &o->import),
         {"detach", KILN_OPT_FLAG, &o->detach, NULL,
          "do not wait for the end; kiln jobs attach imports the records"},
-        {"job", KILN_OPT_LINE, &o->job, "ID",
+        {"job", KILN_OPT_LINE, &o->job, "JOB",
          "name of the job: the same command attaches to it again, and starts a new run of it after "
          "its end (default: a new name)"},
-        {"on", KILN_OPT_TEXT, &o->on, "KEY,K=V,...",
+        {"on", KILN_OPT_TEXT, &o->on, "BOARD,K=V,...",
          "only boards of this name and with these labels; either may be left out"},
-        {"project", KILN_OPT_LINE, &o->project, "NAME",
+        {"project", KILN_OPT_LINE, &o->project, "PROJECT",
          "project of the job; projects share the boards by weight (default \"default\")"},
         {"weight", KILN_OPT_COUNT, &o->weight, "N",
          "the project's share of the boards relative to others while this job is open; the largest "

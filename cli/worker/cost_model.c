@@ -376,7 +376,7 @@ kiln_status kiln_serve_cost_model(const kiln_served *served) {
     const kiln_opt option[] = {
         {"db", KILN_OPT_TEXT, &db_option, "PATH", "records database (default $KILN_HOME/kiln.db)"},
         {"task", KILN_OPT_TEXT, &task, "KEY", "also every trial of this task, over the features"},
-        {"project", KILN_OPT_LIST, &project, "NAME", "only records of these projects"},
+        {"project", KILN_OPT_LIST, &project, "PROJECT", "only records of these projects"},
     };
     const kiln_opt_table table = {"", "", option, KILN_ARRAY_COUNT(option), 0, 0};
     learner l = {.target_text = kiln_str_from(served->subject), .arena = served->process};

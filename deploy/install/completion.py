@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Writes the completions of bash, zsh and fish for a program from its --help texts.
 
-completion.py BASH ZSH FISH TARGETS.def COMMANDS.def|- NAME PROGRAM     the first three are the files to write
+completion.py BASH ZSH FISH TARGETS.def NETWORKS.def ARGUMENTS.def COMMANDS.def|- NAME PROGRAM     the first three are the files to write
 """
 import pathlib
 import re
 import sys
 
-from read_help import read_program
+from read_help import Known, read_program
 
 HEAD = "# Completes the command line of {}. Generated from its --help texts by deploy/install/completion.py.\n"
 
@@ -33,7 +33,7 @@ def short(help_text):
 
 BASH = """
 _@NAME@_complete() {
-    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} path=@PROGRAM@ word i kind
+    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} path=@PROGRAM@ word i kind given=0
     COMPREPLY=()
     # bash makes '=' a word of its own.
     if [ "$cur" = = ]; then
@@ -46,7 +46,7 @@ _@NAME@_complete() {
         case $word in
             -*) [ -z "$(_@NAME@_value "$path" "$word")" ] || [ $((i + 1)) -ge "$COMP_CWORD" ] || ((i++)) ;;
             =) ((i++)) ;;
-            *) case " $(_@NAME@_below "$path") " in *" $word "*) path="$path $word" ;; esac ;;
+            *) case " $(_@NAME@_below "$path") " in *" $word "*) path="$path $word" ;; *) ((given++)) ;; esac ;;
         esac
     done
     kind=$(_@NAME@_value "$path" "$prev")
@@ -56,11 +56,21 @@ _@NAME@_complete() {
             *) kind="words $(_@NAME@_below "$path")" && [ "$kind" != "words " ] || kind=$(_@NAME@_arguments "$path") ;;
         esac
     fi
+    case $kind in "first "*) [ "$given" -gt 0 ] && kind= || kind=${kind#first } ;; esac
     case $kind in
         "words "*) mapfile -t COMPREPLY < <(compgen -W "${kind#words }" -- "$cur") ;;
         files) mapfile -t COMPREPLY < <(compgen -f -- "$cur") && compopt -o filenames ;;
         folders) mapfile -t COMPREPLY < <(compgen -d -- "$cur") && compopt -o filenames ;;
+        "names "*) _@NAME@_names "${kind#names }" "$cur" ;;
     esac
+}
+# Names that a tracker or a file knows; what it was told is not expanded, but quoted. It is asked with the options that were typed.
+_@NAME@_names() {
+    local name typed
+    read -ra typed <<< "${COMP_LINE:0:${COMP_POINT:-0}}"
+    while IFS= read -r name; do
+        [[ $name != "$2"* ]] || COMPREPLY+=("$(printf %q "$name")")
+    done < <(command kiln names "$1" -- "${typed[@]}" 2> /dev/null < /dev/null)
 }
 complete -F _@NAME@_complete @PROGRAM@
 """
@@ -84,7 +94,7 @@ def write_bash(program):
     parts = [bash_function(name, "below", [([paths[id(level)]], " ".join(below.names[-1] for below in level.below)) for level in levels if level.below]),
              bash_function(name, "options", [([paths[id(level)]], " ".join(option.names[0] for option in level.all_options())) for level in levels]),
              bash_function(name, "value", values),
-             bash_function(name, "arguments", [([paths[id(level)]], level.kind) for level in levels if level.kind])]
+             bash_function(name, "arguments", [([paths[id(level)]], "first " * level.once + kind_text(level.kind, level.words)) for level in levels if level.kind])]
     return "\n".join(parts) + BASH.replace("@NAME@", name).replace("@PROGRAM@", program.names[0])
 
 
@@ -98,6 +108,8 @@ def zsh_text(text):
 
 
 def zsh_action(kind, words):
+    if kind.startswith("names "):
+        return f" _kiln_name_of {kind.removeprefix('names ')}" # after a space zsh adds no words of its own
     return "(" + " ".join(words) + ")" if kind == "words" else ZSH_ACTIONS[kind]
 
 
@@ -122,15 +134,28 @@ def zsh_function(level):
                   "        rest)", "            case $line[1] in", cases, "            esac", "            ;;", "    esac"]
     else:
         # Without a kind a state that nobody looks at: zsh inserts no option beside the message that it would show instead.
-        rest = quote("*: :" + (zsh_action(level.kind, []) if level.kind else "->nothing"))
+        rest = quote("*: :->nothing")
+        if level.kind:
+            rest = quote(f"{'1' if level.once else '*'}: :{zsh_action(level.kind, level.words)}") + (" " + rest if level.once else "")
         lines += ["    local state state_descr line", "    typeset -A opt_args", f"    _arguments {inner + ' ' if inner else ''}{rest}"]
     return "\n".join([*lines, "}"])
+
+
+# Names that a tracker or a file knows, asked with the options that were typed.
+ZSH_NAMES = """
+_kiln_name_of() {
+    local -a found
+    found=("${(@f)$(command kiln names $1 -- ${(Q)${(z)LBUFFER}} 2> /dev/null < /dev/null)}")
+    found=(${found:#})
+    (( ! $#found )) || compadd -a found
+}
+"""
 
 
 def write_zsh(program):
     name = program.names[0].replace("-", "_")
     functions = "\n\n".join(zsh_function(level) for level in all_levels(program))
-    return f"#compdef {program.names[0]}\n", f"{functions}\n\n_{name} \"$@\"\n"
+    return f"#compdef {program.names[0]}\n", f"{functions}\n{ZSH_NAMES}\n_{name} \"$@\"\n"
 
 
 # ---- fish ----
@@ -152,17 +177,30 @@ function __@NAME@_wants
     end
     return 0
 end
+# Whether exactly these stand there.
+function __@NAME@_only
+    test (count (string match -v -- '-*' (commandline -opc)[2..])) -eq (count $argv); and __@NAME@_is $argv
+end
+# Names that a tracker or a file knows, asked with the options that were typed.
+function __@NAME@_names
+    command kiln names $argv[1] -- (commandline -opc) 2> /dev/null < /dev/null
+end
 """
 
 
-def fish_value(option):
+def fish_words(kind, words, name):
+    """What stands behind -a."""
+    return quote(f"(__{name}_names {kind.removeprefix('names ')})") if kind.startswith("names ") else quote(" ".join(words))
+
+
+def fish_value(option, name):
     if not option.metavar:
         return ""
     if option.kind == "files":
         return " -r -F"
     if option.kind == "folders":
         return " -x -a '(__fish_complete_directories)'"
-    return " -x" + (f" -a {quote(' '.join(option.words))}" if option.words else "")
+    return " -x" + (f" -a {fish_words(option.kind, option.words, name)}" if option.kind else "")
 
 
 def fish_level(level, name, above):
@@ -176,11 +214,14 @@ def fish_level(level, name, above):
             if option in above:  # which is offered there
                 continue
             spelled = "".join(f" -l {word[2:]}" if word.startswith("--") else f" -s {word[1:]}" for word in option.names)
-            yield f"{command}{here}{spelled}{fish_value(option)} -d {quote(short(option.help))}"
+            yield f"{command}{here}{spelled}{fish_value(option, name)} -d {quote(short(option.help))}"
     if level.kind == "files":
         yield f"{command}{here} -F"
     elif level.kind == "folders":
         yield f"{command}{here} -a '(__fish_complete_directories)'"
+    elif level.kind:
+        first = f" -n {quote(f'__{name}_only {path}')}" if level.once else here
+        yield f"{command}{first} -f -a {fish_words(level.kind, level.words, name)}"
 
 
 def write_fish(program):
@@ -195,10 +236,15 @@ def write_fish(program):
     return FISH.replace("@NAME@", name) + "\n".join(lines) + "\n"
 
 
-def main(bash, zsh, fish, targets, commands, name, program):
+def rows_of(table):
+    """The first two columns of a table."""
+    return re.findall(r'^X\("([^"]+)", "?([^",)]+)', pathlib.Path(table).read_text(encoding="utf-8"), re.M)
+
+
+def main(bash, zsh, fish, targets, networks, arguments, commands, name, program):
     rows = [] if commands == "-" else re.findall(r'^X\("([a-z]+)", \w+, "(.*)"\)$', pathlib.Path(commands).read_text(encoding="utf-8"), re.M)
-    known = ["native", *re.findall(r'^X\("([^"]+)"', pathlib.Path(targets).read_text(encoding="utf-8"), re.M)]
-    tree, head = read_program(name, program, rows, known), HEAD.format(name)
+    words = {"targets": ["native", *(row[0] for row in rows_of(targets))], "networks": ["list", *(row[0] for row in rows_of(networks))]}
+    tree, head = read_program(name, program, Known(rows, dict(rows_of(arguments)), words)), HEAD.format(name)
     first, rest = write_zsh(tree)
     pathlib.Path(bash).write_text(head + write_bash(tree), encoding="utf-8")
     pathlib.Path(zsh).write_text(first + head + rest, encoding="utf-8")

@@ -135,7 +135,7 @@ def test_help_of_every_command(world):
     world.refused("frobnicate", says="no such command")
     world.refused("tnue", says="did you mean kiln tune?")
     world.refused("fleet", "drian", "x", says="did you mean 'drain'?")
-    world.refused("fleet", "drain", says="ID is missing; usage: kiln fleet drain ID")
+    world.refused("fleet", "drain", says="BOARD is missing; usage: kiln fleet drain BOARD")
     world.refused("fleet", "list", "x", says="unexpected argument 'x'; usage: kiln fleet list")
     world.refused("db", says="the action is missing")
     world.refused("tune", digits(), "--trails", 3, says="--trials")
@@ -150,7 +150,7 @@ def test_help_is_found_by_every_door(world):
         assert text.startswith("usage: kiln " + " ".join(words)), text
         assert "--config FILE" in text and "--version, -V" in text, text
     assert "Let a board finish" in world.run("help", "fleet", "drain").stdout
-    assert "drain ID" in world.run("help", "fleet").stdout
+    assert "drain BOARD" in world.run("help", "fleet").stdout
     world.refused("help", "fleet", "drian", says="did you mean 'drain'?")
     world.refused("help", "tnue", says="did you mean kiln tune?")
 

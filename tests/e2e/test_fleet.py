@@ -170,7 +170,7 @@ def test_a_kicked_peer_comes_back(world):
 
 def test_jobs_watch_follows_a_job_to_its_end(world):
     _, address, _, _ = world.fleet()
-    world.refused("jobs", "watch", "--tracker", address, says="ID is missing")
+    world.refused("jobs", "watch", "--tracker", address, says="JOB is missing")
     world.refused("jobs", "watch", "f00d", "--tracker", address, says="f00d")
     tune = world.tune(world.zoo("conv:C3"), address, 6)
     [job] = until(lambda: world.json("jobs", "list", "--tracker", address), "the job")

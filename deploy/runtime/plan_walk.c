@@ -457,14 +457,18 @@ static kiln_status follow_memory(walk *w, uint32_t index) {
     return st;
 }
 
-/* Buffers outside of arenas: constants and inputs are there from the beginning, outputs until the
- * end. */
+/* Buffers that take no room in an arena: constants and inputs are there from the beginning, outputs
+ * until the end; empty ones as their values are. */
 static void record_lives(const walk *w) {
     for (uint32_t i = 0; w->recorder && i < w->plan->buffer_count; i++) {
         const kiln_module_storage storage = w->plan->buffer[i].storage;
         const uint32_t end = w->plan->step_count ? w->plan->step_count - 1 : 0;
         if (storage == KILN_STORAGE_OUTPUT && w->first_write[i] != NEVER)
             kiln_flow_lives(w->recorder, i, w->first_write[i], end);
+        if (storage == KILN_STORAGE_ARENA && w->plan->buffer[i].size_bytes == 0 &&
+            w->first_write[i] != NEVER)
+            kiln_flow_lives(w->recorder, i, w->first_write[i],
+                            KILN_MAX(w->first_write[i], w->last_use[i]));
         if (storage == KILN_STORAGE_INPUT) kiln_flow_lives(w->recorder, i, 0, w->last_use[i]);
         if (storage == KILN_STORAGE_CONSTANT) kiln_flow_lives(w->recorder, i, 0, end);
     }

@@ -98,9 +98,9 @@ def test_inspect_tells_edges_and_lives(world):
 
 
 def test_inspect_tells_edges_of_every_kind_of_module(world):
-    """Skips of a network, windows of concatenations, a recurrence, and a device with memory of its own."""
+    """Skips of a network, windows of concatenations, a recurrence, a GPU and an accelerator with memory of their own."""
     checked = 0
-    for name, options in (("resnet18", []), ("squeezenet1_1", []), ("lstm_lm", []), ("conv:32,8,8,32,3,3,1,1,1,1,1,1,1,1,1", ["--target", "opencl"])):
+    for name, options in (("resnet18", []), ("squeezenet1_1", []), ("lstm_lm", []), ("conv:32,8,8,32,3,3,1,1,1,1,1,1,1,1,1", ["--target", "opencl"]), ("conv:C12_int8", ["--target", "pynq-vta"])):
         module = world.path("any.kiln")
         world.run("compile", world.zoo(name), "--db", "none", "-o", module, *(options or ["--target", TARGET]))
         lines = world.json("inspect", module, "--steps")

@@ -33,8 +33,7 @@ kiln_status kiln_shell_store_job(kiln_shell_job *job, const char *state) {
 /* All records of the job's tasks on its target: the client chooses kernels from them. */
 static void export_records(kiln_shell_io *e) {
     kiln_shell_job *job = e->job;
-    kiln_arena scratch;
-    kiln_arena_init(&scratch, 4096);
+    kiln_arena scratch = {0};
     kiln_db_filter *filter = KILN_ARENA_ARRAY(&scratch, kiln_db_filter, job->task_count);
     for (uint32_t i = 0; i < job->task_count; i++)
         filter[i] = (kiln_db_filter){.task_key = job->task[i].key,

@@ -4,6 +4,7 @@
  * shell.c       the step, the connection, blobs, time
  * shell_jobs.c  the list of jobs, and what each has under way
  * prepare.c     a job from its model to its searchers: PREPARE, which prepared.c ends
+ * open_tasks.c  its tasks, as the model's compilation has them, and their searchers
  * transfer.c    what the database already knows of its tasks
  * claims.c      which tuner works on a job, where tuners share a database
  * searching.c   the searchers, on a pool thread: PROPOSE, OBSERVE
@@ -127,7 +128,7 @@ typedef struct kiln_shell_known {
     double best_ns, default_ns, peak_flops;
 } kiln_shell_known;
 
-/* Written by prepare.c. */
+/* Written by open_tasks.c. */
 typedef struct kiln_shell_task {
     kiln_str key, op, text; /* program text */
     kiln_program *te;
@@ -178,7 +179,7 @@ typedef struct kiln_shell_records {
     kiln_shell_group *group; /* waits for its commit; NULL: there are none */
 } kiln_shell_records;
 
-/* Written by prepare.c and shell_jobs.c. */
+/* Written by prepare.c, open_tasks.c and shell_jobs.c. */
 typedef struct kiln_shell_job {
     kiln_shell *shell;
     kiln_shell_job *next;
@@ -301,6 +302,12 @@ void kiln_shell_unclaim(kiln_shell_job *job);
 /* Makes pending records durable and posts their RECORDED events. */
 void kiln_shell_commit(void *shell);
 
+/* Opens the tasks of a compilation that the job wants, each with a searcher, where it can be
+ * searched (open_tasks.c). `bytes` are copied. NOT_FOUND: the job wants none of them, or there is
+ * no such searcher. Errors of kiln_compilation_decode. */
+KILN_MUST_USE kiln_status kiln_shell_open_tasks(kiln_shell_job *job, kiln_str bytes);
+/* Frees the searchers of tasks that get no trials. */
+void kiln_shell_close_tasks(kiln_shell_job *job);
 /* Takes in the records that the job came with, held to the programs of its tasks, which we have
  * from the model. DATA_LOSS: they are damaged. Groups of other jobs are not affected. */
 KILN_MUST_USE kiln_status kiln_shell_import(kiln_shell_job *job);

@@ -24,17 +24,17 @@
 
 /* ---- on the loop: reading ---- */
 
-/* Whether a job of the same model made the record. Unknown jobs count as of other models. */
+/* Whether a job of the same model made the record. */
 static kiln_status is_repeat(kiln_shell_job *job, kiln_str job_id, kiln_map *known, bool *out) {
     uint64_t answer = 0;
     kiln_status st = KILN_OK;
     if (!kiln_map_find(known, job_id, &answer)) {
         char digest[KILN_DIGEST_TEXT];
-        kiln_db_job row;
-        bool found = false;
+        kiln_db_job row = {0};
+        bool found; /* it is, as its record names it */
         kiln_digest_print(&job->spec.model, digest);
         st = kiln_db_find_job(job->shell->db, job_id, &job->arena, &row, &found);
-        answer = !st && found && kiln_str_is(row.model_digest, digest);
+        answer = kiln_str_is(row.model_digest, digest);
         kiln_map_put(known, job_id, answer);
     }
     *out = answer != 0;
@@ -44,8 +44,8 @@ static kiln_status is_repeat(kiln_shell_job *job, kiln_str job_id, kiln_map *kno
 /* Board and infrastructure faults teach nothing. */
 static bool is_sample(const kiln_db_record *record) {
     kiln_outcome outcome = KILN_OUTCOME_INFRA;
-    if (!kiln_outcome_find(record->outcome, &outcome)) return false;
-    return outcome == KILN_OUTCOME_OK || kiln_outcome_blame(outcome) == KILN_BLAME_CANDIDATE;
+    (void)kiln_outcome_find(record->outcome, &outcome); /* databases have no others */
+    return kiln_outcome_trains(outcome);
 }
 
 /* What is learnt of the record outlives it. */
@@ -84,24 +84,24 @@ static kiln_status find_own(kiln_shell_job *job, uint32_t index, kiln_map *known
     kiln_db_filter filter = filter_of(job);
     kiln_db_record *record = NULL;
     uint32_t count = 0;
-    kiln_arena scratch;
-    kiln_arena_init(&scratch, 0);
+    kiln_arena scratch = {0};
     filter.task_key = task->key;
     filter.order = KILN_DB_NEWEST;
     filter.limit = OWN_RECORDS_MAX;
     kiln_status st = kiln_db_records(job->shell->db, &filter, &scratch, &record, &count);
-    for (uint32_t i = st ? 0 : count; !st && i-- > 0;) { /* as they were stored */
+    for (uint32_t i = count; i-- > 0;) { /* as they were stored */
         bool repeat = false;
         if (kiln_str_is(record[i].job_id, job->identity)) continue; /* comes back as `stored` */
         if (record[i].final) continue;                              /* no trial of its own */
         if (may_be_best(&record[i])) {
             task->known.peak_flops = KILN_MAX(task->known.peak_flops, record[i].peak_flops);
-            if (task->known.best_ns <= 0 || record[i].median_ns < task->known.best_ns)
-                task->known.best_ns = record[i].median_ns;
+            task->known.best_ns = task->known.best_ns > 0
+                                      ? KILN_MIN(task->known.best_ns, record[i].median_ns)
+                                      : record[i].median_ns;
             if (kiln_str_is(record[i].searcher, "default"))
                 task->known.default_ns = record[i].median_ns;
         }
-        st = is_repeat(job, record[i].job_id, known, &repeat);
+        if (!st) st = is_repeat(job, record[i].job_id, known, &repeat);
         if (repeat)
             task->known.repeat_count++;
         else
@@ -116,8 +116,8 @@ static kiln_status find_own(kiln_shell_job *job, uint32_t index, kiln_map *known
 
 /* ---- the same tasks on another target ---- */
 
-/* The target most similar to the job's among those with records of the task; *out_similar NULL:
- * none. */
+/* The target most similar to the job's among those with records of the task. Where there is none,
+ * nothing is written. */
 static kiln_status find_similar_target(kiln_shell_job *job, kiln_str key, kiln_str *out_text,
                                        const kiln_target **out_similar) {
     kiln_db_filter filter = filter_of_others(job);
@@ -125,9 +125,8 @@ static kiln_status find_similar_target(kiln_shell_job *job, kiln_str key, kiln_s
     uint32_t count = 0, most = 0;
     filter.task_key = key;
     filter.target = (kiln_str){0};
-    *out_similar = NULL;
     kiln_status st = kiln_db_best(job->shell->db, &filter, &job->arena, &best, &count);
-    for (uint32_t i = 0; !st && i < count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         kiln_target *target = KILN_ARENA_NEW(&job->arena, kiln_target);
         kiln_status unknown = kiln_target_parse(best[i].target, &job->arena, target);
         uint32_t similarity = unknown ? 0 : kiln_target_similarity(target, &job->target);
@@ -146,13 +145,12 @@ static kiln_status find_similar(kiln_shell_job *job, uint32_t task, kiln_db_filt
     kiln_db_record *record = NULL;
     uint32_t count = 0;
     kiln_str key = job->task[task].key;
-    kiln_arena scratch;
-    kiln_arena_init(&scratch, 0);
+    kiln_arena scratch = {0};
     char *group = kiln_arena_printf(&job->arena, "%.*s %.*s%s", KILN_STR_ARG(key),
                                     KILN_STR_ARG(filter.target),
                                     filter.whose == KILN_DB_HINTS ? " hints" : "");
     kiln_status st = kiln_db_records(job->shell->db, &filter, &scratch, &record, &count);
-    for (uint32_t i = 0; !st && i < count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         if (!is_sample(&record[i])) continue;
         kiln_transfer_record transferred = transfer_of(job, task, &record[i]);
         transferred.key = kiln_str_from(group);
@@ -164,31 +162,31 @@ static kiln_status find_similar(kiln_shell_job *job, uint32_t task, kiln_db_filt
     return st;
 }
 
+/* The fastest records are proposed early; the model learns from the newest, too. */
+static kiln_status find_fastest_and_newest(kiln_shell_job *job, uint32_t task,
+                                           kiln_db_filter filter, const kiln_target *similar) {
+    filter.task_key = job->task[task].key;
+    filter.order = KILN_DB_FASTEST;
+    filter.limit = ADOPTED_MAX;
+    kiln_status st = find_similar(job, task, filter, similar);
+    if (!job->model) return st;
+    filter.order = KILN_DB_NEWEST;
+    filter.limit = KILN_TRANSFER_RECORDS_PER_TASK;
+    return st ? st : find_similar(job, task, filter, similar);
+}
+
 /* Hints of the job's own target are tried and learnt from as if they came from another one. */
 static kiln_status find_hints(kiln_shell_job *job, uint32_t task) {
     kiln_db_filter filter = filter_of_others(job);
-    filter.task_key = job->task[task].key;
     filter.whose = KILN_DB_HINTS;
-    filter.order = KILN_DB_FASTEST;
-    filter.limit = ADOPTED_MAX;
-    kiln_status st = find_similar(job, task, filter, &job->target);
-    filter.order = KILN_DB_NEWEST;
-    filter.limit = KILN_TRANSFER_RECORDS_PER_TASK;
-    return st || !job->model ? st : find_similar(job, task, filter, &job->target);
+    return find_fastest_and_newest(job, task, filter, &job->target);
 }
 
 static kiln_status find_on_similar_target(kiln_shell_job *job, uint32_t task) {
     kiln_db_filter filter = filter_of_others(job);
     const kiln_target *similar = NULL;
     kiln_status st = find_similar_target(job, job->task[task].key, &filter.target, &similar);
-    if (st || !similar) return st;
-    filter.task_key = job->task[task].key;
-    filter.order = KILN_DB_FASTEST;
-    filter.limit = ADOPTED_MAX;
-    st = find_similar(job, task, filter, similar);
-    filter.order = KILN_DB_NEWEST;
-    filter.limit = KILN_TRANSFER_RECORDS_PER_TASK;
-    return st || !job->model ? st : find_similar(job, task, filter, similar);
+    return similar ? find_fastest_and_newest(job, task, filter, similar) : st;
 }
 
 /* ---- other tasks ---- */
@@ -203,27 +201,27 @@ static bool is_own(const kiln_shell_job *job, kiln_str key) {
 static kiln_status find_others(kiln_shell_job *job) {
     kiln_db_filter filter = filter_of_others(job);
     kiln_db_record *record = NULL;
-    kiln_map text_of; /* task key -> kiln_str * of its program */
+    kiln_map text_of = {0}; /* task key -> kiln_str * of its program */
     uint32_t count = 0;
-    kiln_arena scratch;
-    kiln_arena_init(&scratch, 0);
+    kiln_arena scratch = {0};
     filter.order = KILN_DB_NEWEST;
     filter.limit = OTHER_RECORDS_MAX;
-    kiln_map_init(&text_of);
     kiln_status st = kiln_db_records(job->shell->db, &filter, &scratch, &record, &count);
-    for (uint32_t i = 0; !st && i < count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         uint64_t text = 0;
         if (is_own(job, record[i].task_key) || !is_sample(&record[i])) continue;
         if (!kiln_map_find(&text_of, record[i].task_key, &text)) {
             kiln_db_task *row = KILN_ARENA_NEW(&job->arena, kiln_db_task);
-            bool found = false;
-            st = kiln_db_find_task(job->shell->db, record[i].task_key, &job->arena, row, &found);
+            bool found; /* it is, as its record names it */
+            if (!st)
+                st =
+                    kiln_db_find_task(job->shell->db, record[i].task_key, &job->arena, row, &found);
             text = (uint64_t)(uintptr_t)row;
             kiln_map_put(&text_of, record[i].task_key, text);
         }
         kiln_transfer_record transferred = transfer_of(job, job->task_count, &record[i]);
         transferred.text = ((const kiln_db_task *)(uintptr_t)text)->canonical;
-        if (!st && transferred.text.size)
+        if (transferred.text.size)
             kiln_vec_push_in(&job->arena, &job->transfer.records, transferred);
     }
     kiln_map_deinit(&text_of);
@@ -265,7 +263,7 @@ static kiln_status find_by_hand(kiln_shell_job *job) {
 }
 
 static void begin_with(kiln_shell_job *job, kiln_shell_task *task) {
-    for (uint32_t k = 0; task->searcher && k < job->transfer.by_hand.items.count; k++) {
+    for (uint32_t k = 0; k < job->transfer.by_hand.items.count; k++) {
         const kiln_msg_hand_schedule *given = &job->transfer.by_hand.items.item[k];
         if (!kiln_str_equal(given->task, task->key)) continue;
         kiln_status st = kiln_searcher_begin_with(task->searcher, given->trace);
@@ -277,11 +275,10 @@ static void begin_with(kiln_shell_job *job, kiln_shell_task *task) {
 }
 
 kiln_status kiln_shell_find_transfer(kiln_shell_job *job) {
-    kiln_map known; /* job -> whether it tuned this model */
-    kiln_map_init(&known);
+    kiln_map known = {0}; /* job -> whether it tuned this model */
     kiln_status st = KILN_OK;
-    for (uint32_t i = 0; !st && i < job->task_count; i++) {
-        st = find_own(job, i, &known);
+    for (uint32_t i = 0; i < job->task_count; i++) {
+        if (!st) st = find_own(job, i, &known);
         if (!st) st = find_hints(job, i);
         if (!st) st = find_on_similar_target(job, i);
     }
@@ -332,8 +329,7 @@ static other_task *find_other(other_task *other, uint32_t count, kiln_str key) {
 /* The other tasks, each with the similarity of its newest record. */
 static uint32_t list_others(const kiln_shell_job *job, kiln_arena *arena, other_task *other) {
     uint32_t count = 0;
-    kiln_arena scratch;
-    kiln_arena_init(&scratch, (size_t)1 << 20);
+    kiln_arena scratch = {0};
     for (uint32_t i = 0; i < job->transfer.records.count; i++) {
         const kiln_transfer_record *transferred = &job->transfer.records.data[i];
         kiln_encoding candidate;
@@ -361,9 +357,7 @@ static uint32_t rank_of(const other_task *other, uint32_t count, const other_tas
 }
 
 static void teach_others(kiln_shell_job *job) {
-    kiln_arena arena, scratch;
-    kiln_arena_init(&arena, 0);
-    kiln_arena_init(&scratch, (size_t)1 << 20);
+    kiln_arena arena = {0}, scratch = {0};
     other_task *other = KILN_ARENA_ARRAY(&arena, other_task, job->transfer.records.count);
     uint32_t count = list_others(job, &arena, other);
     for (uint32_t i = 0; i < job->transfer.records.count; i++) {
@@ -391,8 +385,7 @@ static void teach_others(kiln_shell_job *job) {
  * from the core's own analytic estimate. */
 static void teach_similar(kiln_shell_job *job, const kiln_transfer_record *transferred) {
     kiln_encoding candidate;
-    kiln_arena scratch;
-    kiln_arena_init(&scratch, (size_t)1 << 20);
+    kiln_arena scratch = {0};
     const kiln_program *te = job->task[transferred->task].te;
     kiln_status st = encode(job, transferred->target, te, transferred->trace, &scratch, &candidate);
     if (!st)
@@ -417,5 +410,6 @@ void kiln_shell_teach(kiln_shell_job *job) {
         else
             teach_similar(job, transferred);
     }
-    for (uint32_t i = 0; i < job->task_count; i++) begin_with(job, &job->task[i]);
+    for (uint32_t i = 0; i < job->task_count; i++)
+        if (job->task[i].searcher) begin_with(job, &job->task[i]);
 }

@@ -37,7 +37,7 @@ FOLDERS = {
     "tracker": Folder(["tracker/libkiln-tracker-step.a"], {"tracker/availability.c", "tracker/effects.c", "tracker/metrics.c"}, []),
     "rpc-server": Folder(["rpc-server/libkiln-server-step.a"], {"rpc-server/effects.c"},
                          [f"rpc-server/{name}.c" for name in ("batch_plan", "child_report", "drift", "executor", "slots", "timing", "verdict")]),
-    "tuner": Folder(["tuner/libkiln-tuner-step.a"], {"tuner/effects.c"}, ["tuner/final_choice.c", "tuner/plausible.c", "tuner/target_similarity.c"]),
+    "tuner": Folder(["tuner/libkiln-tuner-step.a"], {"tuner/effects.c"}, [f"tuner/{name}.c" for name in ("final_choice", "finish", "open_tasks", "plausible", "prepare", "target_similarity", "transfer")]),
     "proto/wire": Folder(["proto/libkiln-proto.a"], {"proto/wire/docs.c", "proto/wire/print.c"}, [],
                          {f"proto/{name}" for name in ("codec", "docs", "error", "frame", "keys", "link", "print", "schema", "text", "tokens")}),
     "db": Folder([], set(), [f"db/{name}.c" for name in ("canonical", "import", "plausible", "recorded", "rows", "trust")]),

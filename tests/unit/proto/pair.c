@@ -54,8 +54,14 @@ static const kiln_conn_handler handler = {on_opened, on_message, on_closed};
 static void on_deadline(void *context) { ((pair *)context)->late = true; }
 
 void pair_init(pair *p) {
-    *p = (pair){0};
-    expect_ok(kiln_loop_create(&p->loop));
+    kiln_loop *loop = NULL;
+    expect_ok(kiln_loop_create(&loop));
+    pair_init_on(p, loop);
+    p->has_own_loop = true;
+}
+
+void pair_init_on(pair *p, kiln_loop *loop) {
+    *p = (pair){.loop = loop};
     p->deadline = kiln_timer_create(p->loop, on_deadline, p);
     p->listen = (kiln_listen_options){.boot = "tracker-boot",
                                       .token = token,
@@ -78,7 +84,7 @@ void pair_deinit(pair *p) {
     if (p->server.conn) kiln_conn_close(p->server.conn, KILN_OK);
     kiln_listener_close(p->listener);
     kiln_timer_destroy(p->deadline);
-    kiln_loop_destroy(p->loop);
+    if (p->has_own_loop) kiln_loop_destroy(p->loop);
 }
 
 void pair_set_address(pair *p, const char *text) {

@@ -25,6 +25,7 @@ typedef struct pair_end {
 
 typedef struct pair {
     kiln_loop *loop;
+    bool has_own_loop;
     kiln_listener *listener;
     pair_end server, client;
     kiln_timer *deadline;
@@ -40,6 +41,8 @@ typedef struct pair {
 
 /* TCP on loopback with a token that both know. */
 void pair_init(pair *p);
+/* The same on a loop that others use, too. */
+void pair_init_on(pair *p, kiln_loop *loop);
 void pair_deinit(pair *p);
 /* For both ends: "127.0.0.1:0", "unix:..." */
 void pair_set_address(pair *p, const char *text);

@@ -200,6 +200,25 @@ static void integers_with_such_scales(void **state) {
     assert_string_equal(result_of(arena, import_of(arena, &parts)), "f32[4]: 0.5 -0.5 2 -64");
 }
 
+/* Of packed ones: 1 -0.5 4 | 6 0 -6 in three bytes. */
+static void elements_are_moved(void **state) {
+    kiln_arena *arena = *state;
+    static const uint8_t packed[] = {0x92, 0x76, 0xf0}, one[] = {0x7c};
+    static const int64_t grid[] = {2, 3}, shape[] = {2}, single[] = {1};
+    model_parts parts = one_node(node_of(arena, "Transpose", "q", "y"));
+    parts.initializer_count = 1;
+    parts.initializer[0] = bytes_of(arena, "q", E2M1, packed, 3, grid, 2);
+    assert_string_equal(result_of(arena, import_of(arena, &parts)), "f4e2m1[3,2]: 1 6 -0.5 0 4 -6");
+    parts.node[0] = with_attr_tensor(node_of(arena, "ConstantOfShape", "s", "y"), "value",
+                                     bytes_of(arena, "", E5M2, one, 1, single, 1));
+    parts.initializer[0] = i64s_of(arena, "s", shape, 1);
+    assert_string_equal(result_of(arena, import_of(arena, &parts)), "f8e5m2[2]: inf inf");
+    parts.node[0] =
+        with_attr_tensor(node_of(arena, "Constant", "", "y"), "value",
+                         bytes_of(arena, "", E4M3FNUZ, (const uint8_t[]){0x7f, 0x80}, 2, shape, 1));
+    assert_string_equal(result_of(arena, import_of(arena, &parts)), "f8e4m3fnuz[2]: 240 nan");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(casts_saturate_by_default),
@@ -209,6 +228,7 @@ int main(void) {
         test_with_arena(quantisations_divide_and_cast),
         test_with_arena(and_back),
         test_with_arena(integers_with_such_scales),
+        test_with_arena(elements_are_moved),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "cli/cli.h"
@@ -15,6 +16,7 @@
 
 #define PIECE_BYTES ((size_t)16 << 20)
 #define RETRIES_MAX 5u
+#define RETRY_NS (UINT64_C(250) * KILN_NS_PER_MS) /* doubled each time: 15 s in all */
 #define TOKEN_BYTES_MAX ((size_t)512)
 
 typedef struct submit {
@@ -140,10 +142,13 @@ static kiln_status upload(const submit *s, kiln_str model) {
     const char *id = kiln_arena_printf(s->process, "%s", text ? text : "");
     json_decref(value);
     for (uint32_t failures = 0; !st && offset < model.size;) {
+        const uint64_t before = offset;
         st = send_piece(s, id, model, &offset);
+        if (offset > before) failures = 0;
         if (st && kiln_status_code(st) == KILN_UNAVAILABLE && ++failures <= RETRIES_MAX) {
-            kiln_status_free(st); /* once more */
+            kiln_status_free(st); /* the server may be starting anew: it continues the upload */
             st = KILN_OK;
+            kiln_clock_wait_until(kiln_clock_ns() + (RETRY_NS << failures));
         }
     }
     return kiln_status_note(st, "sending the model");
@@ -339,7 +344,7 @@ kiln_status kiln_cmd_submit(kiln_arena *process, int argc, char **argv) {
          "size of a dimension that the model leaves open (repeat for each dimension)"},
         KILN_ACCURACY_OPTIONS(&s.accuracy),
         {"project", KILN_OPT_LINE, &s.project, "PROJECT",
-          "project of the job (default \"default\")"},
+         "project of the job (default \"default\")"},
         {"name", KILN_OPT_LINE, &s.name, "TEXT", kiln_model_name_help},
         {"output|o", KILN_OPT_TEXT, &s.out, "MODULE",
          "file to write (default: the model's name with .kiln); of several targets its name gets "

@@ -2,10 +2,12 @@
 """The compile service: the same question has the same answer, work is shared, cancelled and done as the person."""
 import concurrent.futures
 import hashlib
+import http.server
 import json
 import pathlib
 import socket
 import sys
+import threading
 
 import harness
 from web_data import Server
@@ -153,6 +155,44 @@ def test_the_command_submits(world):
     pathlib.Path(world.path("none.onnx")).write_bytes(b"\x08\x07\xff" * 100)
     world.refused("submit", world.path("none.onnx"), "--web", server.base, says="failed")
     assert not list(world.folder.glob("*.part"))
+
+
+class Lossy(http.server.BaseHTTPRequestHandler):
+    """Hands requests to the server behind it, but loses some: `lost` says of each PATCH whether it is lost before or after the server had it."""
+
+    def log_message(self, *_):
+        pass
+
+    def hand_over(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        how = self.server.lost.pop(0) if self.command == "PATCH" and self.server.lost else None
+        if how != "before":
+            headers = {name: value for name, value in self.headers.items() if name.lower() not in ("host", "authorization", "expect", "connection")}
+            status, _, answer = self.server.behind.ask(self.command, self.path, body or None, headers)
+        if how:
+            self.server.seen.append(how)
+            self.close_connection = True
+            return
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    do_GET = do_POST = do_PATCH = hand_over
+
+
+def test_the_command_goes_on_where_an_answer_was_lost(world):
+    server, file = Server(world), world.zoo("gemm:16x16x16")
+    lossy = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Lossy)
+    lossy.behind, lossy.lost, lossy.seen = server, ["before", "before", "after"], []
+    threading.Thread(target=lossy.serve_forever, daemon=True).start()
+    try:
+        world.run("submit", file, "--web", f"http://127.0.0.1:{lossy.server_port}", "-o", world.path("m.kiln"))
+        assert lossy.seen == ["before", "before", "after"], lossy.seen
+        world.run("inspect", "m.kiln")
+    finally:
+        lossy.shutdown()
+        lossy.server_close()
 
 
 def test_tuning_is_a_job_of_the_person(world):

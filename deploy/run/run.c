@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/macros.h"
+#include "base/small_float.h"
 
 #define SEED 1u
 
@@ -93,6 +94,12 @@ static kiln_status take_size(kiln_module *module, uint32_t input, const kiln_sha
     return size > 0 && may_set && !fits ? kiln_run_set_size(module, size) : KILN_OK;
 }
 
+/* A port's type in .npy files, which have no floats of at most 8 bits: bytes, their codes. */
+static kiln_dtype dtype_in_files(const kiln_module_port *port) {
+    const kiln_dtype dtype = (kiln_dtype)port->dtype;
+    return kiln_small_float_of(dtype) ? KILN_U8 : dtype;
+}
+
 /* A file fits when it holds one sample, or several stacked along its first dimension. */
 static kiln_status feed_from_file(kiln_module *module, uint32_t input, const char *path,
                                   kiln_run_reader reader, kiln_arena *arena, bool *is_fixed,
@@ -104,7 +111,9 @@ static kiln_status feed_from_file(kiln_module *module, uint32_t input, const cha
     if (st) return st;
     kiln_shape shape = kiln_port_shape(port);
     const size_t samples = samples_in(&tensor.shape, &shape);
-    if (tensor.dtype != (kiln_dtype)port->dtype || samples == 0) {
+    const bool is_type =
+        tensor.dtype == (kiln_dtype)port->dtype || tensor.dtype == dtype_in_files(port);
+    if (!is_type || samples == 0) {
         kiln_strbuf text = {0};
         kiln_shape_print(&tensor.shape, &text);
         kiln_strbuf_text(&text, ", the module wants ");
@@ -323,7 +332,7 @@ kiln_status kiln_run_write(const kiln_run *run, const char *folder, kiln_arena *
     kiln_status st = kiln_folder_create(folder, 0777);
     for (uint32_t i = 0; !st && i < kiln_module_output_count(run->module); i++) {
         const kiln_module_port *port = kiln_module_output(run->module, i);
-        const kiln_tensor tensor = {(kiln_dtype)port->dtype, stacked_shape(run, i), run->output[i]};
+        const kiln_tensor tensor = {dtype_in_files(port), stacked_shape(run, i), run->output[i]};
         st = kiln_tensor_write_npy(output_path(run->module, i, folder, arena), &tensor);
     }
     return st;

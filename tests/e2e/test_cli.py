@@ -279,12 +279,24 @@ def test_inputs_of_run_have_the_shape_of_the_module(world):
             world.refused("run", module, "--input", f"x={npy(world, shape)}", says=text)
 
 
-def npy(world, shape):
-    """A file of that shape, all zero."""
-    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+def npy(world, shape, descr="<f4", data=None):
+    """A file of that shape, all zero where there is no data."""
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
     file = pathlib.Path(world.path("x.npy"))
-    file.write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + bytes(4 * math.prod(shape)))
+    content = bytes(4 * math.prod(shape)) if data is None else data
+    file.write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + content)
     return file
+
+
+def test_floats_of_eight_bits_are_bytes_in_files(world):
+    path, module, e4m3fn, e5m2 = pathlib.Path(world.path("m.onnx")), world.path("m.kiln"), 17, 19
+    path.write_bytes(onnx_file.model([onnx_file.node("Cast", "x", "y", to=e5m2)], [onnx_file.port("x", [4], e4m3fn)], [onnx_file.port("y", [4], e5m2)], opset=19))
+    world.run("compile", path, "-o", module)
+    shown = world.run("run", module, "--input", f"x={npy(world, (4,), '|u1', bytes([0x38, 0xb8, 0x7e, 0x3c]))}", "--output", world.path("out")).stdout
+    assert "y: f8e5m2[4], 1 sample, min -1, max 448" in shown, shown
+    written = pathlib.Path(world.path("out/y.npy")).read_bytes()
+    assert b"'|u1'" in written and written[-4:] == bytes([0x3c, 0xbc, 0x5f, 0x3e]), written
+    world.refused("run", module, "--input", f"x={npy(world, (4,))}", says="f32[4], the module wants f8e4m3fn[4]")
 
 
 def test_a_task_that_cannot_be_measured_does_not_end_the_others(world):

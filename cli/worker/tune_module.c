@@ -32,6 +32,8 @@
 #define SHARE_NS_MIN (2.0 * KILN_NS_PER_S)
 #define SHARE_NS_MAX (20.0 * KILN_NS_PER_S)
 #define VARIANTS_SURE 2u
+/* Of larger modules none is sure: each takes minutes to copy, to send to a board and to open. */
+#define SURE_BYTES_MAX ((size_t)1 << 30)
 /* Larger models are not compared with double precision, which takes several times their memory. */
 #define WEIGHTS_CHECKED_MAX (UINT64_C(1) << 30)
 #define BOARD_WAIT_S 60u                            /* for a board that is free */
@@ -402,8 +404,8 @@ static void say_exact(const kiln_tune_turns *r, kiln_strbuf *out_answer) {
 /* The next variant is wanted: says which. */
 static void ask_for_more(kiln_tune_turns *r, kiln_strbuf *out_answer) {
     if (r->untimed) return;
-    const bool in_time =
-        (double)r->spent_ns < allowed_ns(r->tune) || r->takeback.variants < VARIANTS_SURE;
+    const uint32_t sure = r->best.bytes.size > SURE_BYTES_MAX ? 0 : VARIANTS_SURE;
+    const bool in_time = (double)r->spent_ns < allowed_ns(r->tune) || r->takeback.variants < sure;
     if (r->tune->stopped || !in_time || !kiln_takeback_next(&r->takeback)) return;
     kiln_takeback_print(&r->takeback, out_answer);
     say_exact(r, out_answer);

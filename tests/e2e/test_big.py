@@ -88,6 +88,18 @@ def test_submitted_to_a_web_server(world):
     run_right(world, "m.kiln", INSIDE)
 
 
+def test_submitted_with_a_budget(world):
+    needs_room(world)
+    CHAIN.write(world.folder / "m.onnx", INSIDE)
+    server = Server(world)
+    board, tuner = world.board(server.address), world.tuner(server.address)
+    timed(world, "submit with trials", "submit", "m.onnx", "--web", server.base, "-o", "m.kiln", "--trials", 4)
+    taken = {child.args[0].rsplit("/")[-1]: peak_mib(child) for child in (server.child, server.tracker, board, tuner)}
+    print(f"# MiB of memory: {taken}")
+    assert max(taken.values()) < SERVER_MIB, taken
+    run_right(world, "m.kiln", INSIDE)
+
+
 def test_tuned_by_a_private_fleet(world):
     needs_room(world)
     CHAIN.write(world.folder / "m.onnx", INSIDE)

@@ -25,7 +25,6 @@ typedef struct errand {
     kiln_arena *process;
     kiln_client *client;
     kiln_parcel parcel;
-    kiln_digest digest;     /* of the module */
     uint64_t *samples;      /* [input] */
     uint64_t wait_until_ns; /* 0: for ever */
     kiln_msg_trial trial;
@@ -151,8 +150,6 @@ static kiln_status prepare(errand *e) {
     if (!st) st = kiln_parcel_measure(run->module, e->samples, e->options->bench, &e->parcel);
     if (st) return st;
     kiln_hash128_print(identity, e->job);
-    /* Before there is a connection, which would be silent meanwhile. */
-    kiln_digest_of(e->options->module.data, e->options->module.size, &e->digest);
     const uint64_t limit_s = e->options->limit_s ? e->options->limit_s : KILN_RUN_ON_LIMIT_S;
     const uint64_t limit_ms = KILN_MIN(limit_s, KILN_RUN_ON_LIMIT_MAX_S) * 1000;
     e->trial = (kiln_msg_trial){
@@ -173,7 +170,7 @@ static kiln_status prepare(errand *e) {
     return KILN_OK;
 }
 
-/* Asks for a board, and waits until one is there: at once, what there is otherwise. */
+/* Looks whether there is such a board, sends the module, and opens the job. */
 static kiln_status open_job(errand *e, bool *out_emulated) {
     const kiln_str module = e->options->module;
     const char *text = kiln_module_metadata(e->run->module, "target");
@@ -181,8 +178,7 @@ static kiln_status open_job(errand *e, bool *out_emulated) {
     kiln_message open = {
         .type = KILN_MSG_JOB_OPEN,
         .job_open = {.job = kiln_str_from(e->job),
-                     .spec = {.model = e->digest,
-                              .model_name = kiln_model_title(NULL, e->options->name, e->process),
+                     .spec = {.model_name = kiln_model_title(NULL, e->options->name, e->process),
                               .target = kiln_str_from(text),
                               .searcher = KILN_STR("run"),
                               .by_client = true,
@@ -194,9 +190,10 @@ static kiln_status open_job(errand *e, bool *out_emulated) {
     kiln_status st = kiln_target_parse(kiln_str_from(text), e->process, &target);
     if (!st) st = kiln_boards_parse_on(e->options->on, e->process, spec);
     if (!st) st = kiln_boards_settle(e->client, &target, spec, e->process, out_emulated);
+    if (!st) st = kiln_client_put(e->client, module, &spec->model);
     if (st) return st;
     e->target = spec->target;
-    e->trial.artefact = (kiln_msg_blob_ref){e->digest, module.size};
+    e->trial.artefact = (kiln_msg_blob_ref){spec->model, module.size};
     kiln_client_send(e->client, &open);
     return wait_for(e, &e->assigned);
 }
@@ -261,9 +258,7 @@ static kiln_status read_outputs(errand *e, kiln_run_times *out_times) {
 
 /* Up to the result. */
 static kiln_status run_there(errand *e, bool *out_emulated) {
-    kiln_digest digest;
     kiln_status st = open_job(e, out_emulated);
-    if (!st) st = kiln_client_put(e->client, e->options->module, &digest);
     if (!st) st = put_inputs(e);
     if (!st) st = take_lease(e);
     if (st) return st;

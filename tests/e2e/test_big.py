@@ -52,7 +52,7 @@ def peak_mib(child):
 def timed(world, what, *argv):
     """Runs a command, and tells how long it took."""
     begin = time.monotonic()
-    done = world.run(*argv)
+    done = world.run(*argv, timeout=harness.DEADLINE_S)
     print(f"# {what}: {time.monotonic() - begin:.0f} s")
     return done
 

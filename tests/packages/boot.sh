@@ -11,25 +11,29 @@ how=(--quiet --boot --directory="$folder" --machine="kiln-$$" --register=no --pr
 # Without a systemd of this machine there is nobody to ask for a scope.
 [ -d /run/systemd/system ] || how+=(--keep-unit)
 
-cat > "$folder/etc/systemd/system/kiln-booted.service" << UNIT
+boot() { # SECONDS COMMAND [WORD...]: exit code of the command, or that of a systemd-nspawn which fails
+    cat > "$folder/etc/systemd/system/kiln-booted.service" << UNIT
 [Unit]
 Requires=multi-user.target
 After=multi-user.target
 
 [Service]
 Type=oneshot
-ExecStart=/bin/touch /packages/has-booted
-ExecStart=$*
+ExecStart=${*:2}
 ExecStopPost=/bin/systemctl exit \$EXIT_STATUS
 StandardOutput=append:/packages/output
 StandardError=inherit
 UNIT
-rm -f "$folder/packages/has-booted" "$folder/packages/output"
+    SYSTEMD_COLORS=0 timeout --kill-after=10 "$1" systemd-nspawn "${how[@]}" -- systemd.unit=kiln-booted.service < /dev/null > "$folder/packages/console" 2>&1
+}
+
 code=0
-SYSTEMD_COLORS=0 timeout --kill-after=10 1800 systemd-nspawn "${how[@]}" -- systemd.unit=kiln-booted.service < /dev/null > "$folder/packages/console" 2>&1 || code=$?
-if [ ! -e "$folder/packages/has-booted" ]; then
+boot 300 /bin/true || code=$?
+if [ "$code" -ne 0 ]; then
     printf 'systemd does not boot here (%s): %s\n' "$code" "$(grep -v '^ *$' "$folder/packages/console" | tail -1)" >&2
     exit 77
 fi
+rm -f "$folder/packages/output"
+boot 1800 "$@" || code=$?
 cat "$folder/packages/output"
 exit "$code"

@@ -293,6 +293,10 @@ static void wrong_orders_are_refused(void **state) {
     fleet_say(f, ADMIN, &message);
     assert_int_equal(fleet_take(f, ADMIN, KILN_MSG_ERROR)->error.code, KILN_NOT_FOUND);
     message = upgrade_begin(0, 1);
+    message.upgrade_order.reason = KILN_STR("two\nlines");
+    fleet_say(f, ADMIN, &message);
+    expect_contains(fleet_take(f, ADMIN, KILN_MSG_ERROR)->error.text.data, "one line");
+    message = upgrade_begin(0, 1);
     fleet_say(f, 30, &message); /* a client, not an administrator */
     assert_int_equal(fleet_take(f, 30, KILN_MSG_ERROR)->error.code, KILN_PERMISSION_DENIED);
     assert_state(f, NONE);

@@ -113,6 +113,13 @@ static void say_what_for(errand *e) {
     e->waits_for = NULL;
 }
 
+/* From here on the time counts that a board may take to be free: what is sent before takes its own.
+ */
+static void begin_waiting(errand *e) {
+    const uint64_t wait_s = e->options->wait_s;
+    e->wait_until_ns = wait_s ? kiln_clock_ns() + wait_s * KILN_NS_PER_S : 0;
+}
+
 /* Waits until `*fact` is true, or nothing will come of it. A lease is kept meanwhile. */
 static kiln_status wait_for(errand *e, const bool *fact) {
     kiln_status st = KILN_OK;
@@ -194,6 +201,7 @@ static kiln_status open_job(errand *e, bool *out_emulated) {
     if (st) return st;
     e->target = spec->target;
     e->trial.artefact = (kiln_msg_blob_ref){spec->model, module.size};
+    begin_waiting(e);
     kiln_client_send(e->client, &open);
     return wait_for(e, &e->assigned);
 }
@@ -216,6 +224,7 @@ static kiln_status take_lease(errand *e) {
                                        .trials = 1,
                                        .ttl_ms = LEASE_TTL_MS,
                                        .exclusive = true}};
+    begin_waiting(e);
     kiln_client_send(e->client, &want);
     kiln_status st = wait_for(e, &e->granted);
     const kiln_client_options *client = &e->options->client;
@@ -297,7 +306,6 @@ kiln_status kiln_run_on(const kiln_run_on_options *options, kiln_run *run, kiln_
                         kiln_run_on_done *out_done) {
     errand e = {.options = options, .run = run, .process = process};
     kiln_run_on_done done = {0};
-    if (options->wait_s) e.wait_until_ns = kiln_clock_ns() + options->wait_s * KILN_NS_PER_S;
     kiln_client_options client = options->client;
     client.message = on_message;
     client.context = &e;

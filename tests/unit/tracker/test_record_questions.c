@@ -1,4 +1,5 @@
 #include "tests/unit/tracker/fleet.h"
+#include "tracker/quotas.h"
 
 #define CLIENT 30
 #define OTHER 31
@@ -62,6 +63,20 @@ static void another_tuner_cannot_answer(void **state) {
     assert_null(fleet_take(f, CLIENT, KILN_MSG_RECORDS_PAGE));
     fleet_say(f, TUNER, &page);
     assert_non_null(fleet_take(f, CLIENT, KILN_MSG_RECORDS_PAGE));
+}
+
+static void a_person_has_so_many_questions_at_a_time(void **state) {
+    fleet *f = *state;
+    const kiln_message ask = question("node-1");
+    connect_all(f);
+    for (uint32_t i = 0; i < KILN_TRACKER_BOARD_REQUESTS_OF_PERSON_MAX; i++) {
+        fleet_say(f, CLIENT, &ask);
+        assert_non_null(fleet_take(f, TUNER, KILN_MSG_RECORDS_ASK));
+    }
+    assert_null(fleet_take(f, CLIENT, KILN_MSG_ERROR));
+    fleet_say(f, CLIENT, &ask);
+    assert_null(fleet_take(f, TUNER, KILN_MSG_RECORDS_ASK));
+    assert_int_equal(fleet_take(f, CLIENT, KILN_MSG_ERROR)->error.code, KILN_RESOURCE_EXHAUSTED);
 }
 
 static void without_a_tuner_the_connected_ones_are_named(void **state) {
@@ -153,6 +168,7 @@ int main(void) {
         test_with_fleet(a_question_goes_to_the_tuner_and_its_page_to_the_person),
         test_with_fleet(the_tuner_is_told_which_projects_the_person_may_read),
         test_with_fleet(another_tuner_cannot_answer),
+        test_with_fleet(a_person_has_so_many_questions_at_a_time),
         test_with_fleet(without_a_tuner_the_connected_ones_are_named),
         test_with_fleet(a_tuner_that_fails_is_lost_or_silent_ends_the_question),
     };

@@ -35,10 +35,10 @@ static void add_level(json_t *levels, const char *name, double bytes_per_second)
 static void answer(asked *a, const char *of, const char *source, json_t *levels) {
     const kiln_str target = kiln_call_text(a->call, "target");
     const bool is_known = json_array_size(levels) > 0;
-    kiln_http_answer_json(
-        a->call->request, OK,
-        json_pack("{s:s%, s:s?, s:s?, s:o}", "target", target.data, target.size, "of",
-                  is_known ? of : NULL, "source", is_known ? source : NULL, "levels", levels));
+    kiln_http_answer_json(a->call->request, OK,
+                          json_pack("{s:s%, s:s?, s:s?, s:o}", "target", target.data, target.size,
+                                    "of", is_known ? of : NULL, "source", is_known ? source : NULL,
+                                    "levels", levels));
     kiln_arena_deinit(&a->arena);
     kiln_free(a);
 }

@@ -137,8 +137,14 @@ static bool send_frame(const kiln_line *line, const kiln_line_request *r, uint64
 /* Completes a request that was cut off, so that the monitor does not take the next one for its
  * rest: zeros begin no frame. */
 static bool flush(const kiln_line *line, uint64_t end_ns) {
-    static const uint8_t zeros[KILN_FRAME_HEAD_BYTES + KILN_FRAME_BODY_MAX + KILN_FRAME_CRC_BYTES];
-    return send_bytes(line, zeros, sizeof zeros, end_ns);
+    static const uint8_t zeros[64];
+    uint32_t left = KILN_FRAME_HEAD_BYTES + KILN_FRAME_BODY_MAX + KILN_FRAME_CRC_BYTES;
+    bool sent = true;
+    for (uint32_t count; sent && left > 0; left -= count) {
+        count = KILN_MIN(left, (uint32_t)sizeof zeros);
+        sent = send_bytes(line, zeros, count, end_ns);
+    }
+    return sent;
 }
 
 /* Receives bytes into the chunk. `end_ns`: of the whole answer; within a frame a silence ends it

@@ -320,7 +320,7 @@ def test_what_memory_gives_is_measured_or_stated(world):
     plant(world, "one", {clock: 2e9, wide_clock: 1.5e9, third: 8.0, memory: 4.0})
     server = Server(world)
     nothing = lambda target: server.get("roofline", target=target) == {"target": target, "of": None, "source": None, "levels": []}
-    assert nothing("rpi4") and nothing("cuda:sm_90") and nothing("opencl") and nothing("native")
+    assert nothing("rpi4") and nothing("cuda:sm_90") and nothing("opencl")
     h200 = server.get("roofline", target="h200")
     assert h200["of"] == "device" and h200["levels"] == [{"name": "memory", "bytes_per_s": 4.8e12}] and "maker" in h200["source"], h200
     world.board(server.address, state="one")

@@ -378,7 +378,7 @@ static void malformed_section_is_refused(void **state) {
         {KILN_MODULE_INDEX_METADATA, bytes_left, "more bytes than expected"},
         {KILN_MODULE_INDEX_SIGNATURE, three_lists, "3 items, not 2"},
         {KILN_MODULE_INDEX_SIGNATURE, dtype_none, "dtype 0"},
-        {KILN_MODULE_INDEX_SIGNATURE, dtype_unknown, "dtype 14"},
+        {KILN_MODULE_INDEX_SIGNATURE, dtype_unknown, "dtype 20"},
         {KILN_MODULE_INDEX_SIGNATURE, dtype_huge, "too large"},
         {KILN_MODULE_INDEX_SIGNATURE, rank_too_large, "9 items"},
         {KILN_MODULE_INDEX_SIGNATURE, dimension_negative, "negative dimension"},

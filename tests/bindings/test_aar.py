@@ -41,7 +41,7 @@ BIONIC = {
         strspn strstr strtod syscall sysconf tcgetattr tcsetattr unlink vsnprintf waitpid write
 
         acos acosf acosh acoshf asin asinf asinh asinhf atan atan2 atan2f atanf atanh atanhf cbrt cbrtf ceil ceilf copysign copysignf cos cosf cosh coshf erf erfc
-        erfcf erff exp exp2 exp2f expf expm1 expm1f fabs fabsf floor floorf fma fmaf fmax fmaxf fmin fminf fmod fmodf hypot ldexpf lgamma lgammaf log log10 log10f
+        erfcf erff exp exp2 exp2f expf expm1 expm1f fabs fabsf floor floorf fma fmaf fmax fmaxf fmin fminf fmod fmodf frexpf hypot ldexpf lgamma lgammaf log log10 log10f
         log1p log1pf log2 log2f logf nearbyint nearbyintf pow powf remainder remainderf rint rintf round roundf sin sinf sinh sinhf sqrt sqrtf tan tanf tanh tanhf
         tgamma tgammaf trunc truncf""",
     23: "stderr",

@@ -13,6 +13,8 @@
 
 #define ASKED_MAX 5 /* times that a question is asked: it may be what its tracker dies of */
 #define RETRY_NS (UINT64_C(50) * KILN_NS_PER_MS)
+#define TOKEN_WAIT_NS (UINT64_C(2) * KILN_NS_PER_S)
+#define TOKEN_LOOK_NS (UINT64_C(20) * KILN_NS_PER_MS)
 
 struct kiln_client {
     kiln_client_options options;
@@ -220,13 +222,25 @@ static kiln_status find_tracker(kiln_client *c) {
     return KILN_OK;
 }
 
+/* A tracker that was started just before may not have made its token yet. */
+static kiln_status check_credentials(const kiln_client *c) {
+    const uint64_t end_ns = kiln_clock_ns() + TOKEN_WAIT_NS;
+    for (;;) {
+        kiln_status st =
+            kiln_credentials_check(&c->tracker, c->home, c->options.key_file, c->options.insecure);
+        const bool may_come = kiln_status_code(st) == KILN_NOT_FOUND && !c->options.key_file;
+        if (!may_come || kiln_clock_ns() >= end_ns) return st;
+        kiln_status_free(st);
+        kiln_clock_wait_until(kiln_clock_ns() + TOKEN_LOOK_NS);
+    }
+}
+
 static kiln_status prepare(kiln_client *c) {
     kiln_hash128 identity;
     kiln_status st = kiln_home(c->process, &c->home);
     if (!st) st = find_tracker(c);
     if (!st) st = kiln_addresses_parse(kiln_str_from(c->options.tracker), &c->tracker);
-    if (!st)
-        st = kiln_credentials_check(&c->tracker, c->home, c->options.key_file, c->options.insecure);
+    if (!st) st = check_credentials(c);
     if (!st) st = kiln_rand_system(&identity, sizeof identity);
     if (!st) kiln_hash128_print(identity, c->node);
     if (!st)

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -368,7 +369,9 @@ static void action_unknown(kiln_strbuf *b) { write_step(b, KILN_ACTION_COPY + 1)
 
 static void malformed_section_is_refused(void **state) {
     world *w = *state;
-    static const struct {
+    char unknown[16];
+    snprintf(unknown, sizeof unknown, "dtype %d", KILN_DTYPE_COUNT);
+    const struct {
         uint32_t section;
         void (*write)(kiln_strbuf *b);
         const char *text;
@@ -378,7 +381,7 @@ static void malformed_section_is_refused(void **state) {
         {KILN_MODULE_INDEX_METADATA, bytes_left, "more bytes than expected"},
         {KILN_MODULE_INDEX_SIGNATURE, three_lists, "3 items, not 2"},
         {KILN_MODULE_INDEX_SIGNATURE, dtype_none, "dtype 0"},
-        {KILN_MODULE_INDEX_SIGNATURE, dtype_unknown, "dtype 20"},
+        {KILN_MODULE_INDEX_SIGNATURE, dtype_unknown, unknown},
         {KILN_MODULE_INDEX_SIGNATURE, dtype_huge, "too large"},
         {KILN_MODULE_INDEX_SIGNATURE, rank_too_large, "9 items"},
         {KILN_MODULE_INDEX_SIGNATURE, dimension_negative, "negative dimension"},

@@ -43,9 +43,7 @@ static void reports_of_another_upgrade_or_of_strangers_change_nothing(void **sta
 
 static void a_board_that_never_gets_ready_has_failed(void **state) {
     fleet *f = *state;
-    upgrade_set_up(f, 1);
-    const kiln_message message = upgrade_begin(0, 1);
-    upgrade_order(f, &message);
+    upgrade_start(f, 1, 0, 1);
     fleet_forget_sent(f);
     fleet_wait(f, KILN_TRACKER_UPGRADE_PREPARE_NS - 250 * FLEET_MS, upgrade_alive(1));
     assert_stage(f, 0, PREPARING);
@@ -84,9 +82,7 @@ static kiln_message cancel_order(void) {
 
 /* A fleet of one board, which prepares for the upgrade. */
 static void set_up_preparing(fleet *f) {
-    upgrade_set_up(f, 1);
-    const kiln_message message = upgrade_begin(0, 1);
-    upgrade_order(f, &message);
+    upgrade_start(f, 1, 0, 1);
     assert_true(upgrade_is_told(f, 0, KILN_UPGRADE_PREPARE));
 }
 

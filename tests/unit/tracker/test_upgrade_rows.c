@@ -27,9 +27,7 @@ static uint32_t rows_on_disk(const fleet *f) {
 
 static void a_board_that_is_forgotten_leaves_the_upgrade(void **state) {
     fleet *f = *state;
-    upgrade_set_up(f, 3);
-    const kiln_message message = upgrade_begin(0, 3);
-    upgrade_order(f, &message);
+    upgrade_start(f, 3, 0, 3);
     fleet_disconnect(f, BOARD(1));
     assert_int_equal(rows_on_disk(f), 4);
     forget(f, "b1");
@@ -49,9 +47,7 @@ static void a_board_that_is_forgotten_leaves_the_upgrade(void **state) {
 
 static void an_upgrade_ends_when_its_last_board_is_forgotten(void **state) {
     fleet *f = *state;
-    upgrade_set_up(f, 2);
-    const kiln_message message = upgrade_begin(0, 2);
-    upgrade_order(f, &message);
+    upgrade_start(f, 2, 0, 2);
     upgrade_one(f, 0);
     fleet_disconnect(f, BOARD(1));
     assert_state(f, RUNNING);
@@ -91,9 +87,7 @@ static void a_board_that_is_lost_for_long_leaves_the_upgrade(void **state) {
 /* The tracker is killed after it removed the board's own row. */
 static void a_board_without_a_row_leaves_the_upgrade_after_a_restart(void **state) {
     fleet *f = *state;
-    upgrade_set_up(f, 2);
-    const kiln_message message = upgrade_begin(0, 1);
-    upgrade_order(f, &message);
+    upgrade_start(f, 2, 0, 1);
     fleet_disconnect(f, BOARD(1));
     for (uint32_t i = 0; i < f->rows.count; i++)
         if (f->rows.data[i].kind == KILN_TRACKER_ROW_BOARD && kiln_str_is(f->rows.data[i].id, "b1"))
@@ -110,9 +104,7 @@ static void a_board_without_a_row_leaves_the_upgrade_after_a_restart(void **stat
 /* The tracker is killed after it wrote the row of the upgrade, and before those of its boards. */
 static void an_upgrade_without_boards_ends_after_a_restart(void **state) {
     fleet *f = *state;
-    upgrade_set_up(f, 1);
-    const kiln_message message = upgrade_begin(0, 1);
-    upgrade_order(f, &message);
+    upgrade_start(f, 1, 0, 1);
     fleet_disconnect(f, BOARD(0));
     kiln_tracker_row *row = row_of(f, "board/b0");
     *row = f->rows.data[--f->rows.count];
@@ -123,9 +115,7 @@ static void an_upgrade_without_boards_ends_after_a_restart(void **state) {
 
 static void a_board_that_describes_itself_wrongly_waits_again(void **state) {
     fleet *f = *state;
-    upgrade_set_up(f, 2);
-    const kiln_message message = upgrade_begin(0, 1);
-    upgrade_order(f, &message);
+    upgrade_start(f, 2, 0, 1);
     assert_true(upgrade_is_told(f, 0, KILN_UPGRADE_PREPARE));
     const kiln_message up = {
         .type = KILN_MSG_BOARD_UP,
@@ -185,9 +175,7 @@ static void boards_are_listed_by_pages(void **state) {
 
 static void the_boards_row_tells_version_and_upgrade(void **state) {
     fleet *f = *state;
-    upgrade_set_up(f, 1);
-    const kiln_message message = upgrade_begin(0, 1);
-    upgrade_order(f, &message);
+    upgrade_start(f, 1, 0, 1);
     const kiln_message query = {.type = KILN_MSG_QUERY, .query = {.topic = KILN_TOPIC_FLEET}};
     fleet_say(f, ADMIN, &query);
     const kiln_message *answer = fleet_take(f, ADMIN, KILN_MSG_ANSWER);
@@ -249,9 +237,7 @@ static void the_next_upgrade_takes_the_place_of_the_last(void **state) {
 
 static void what_a_board_has_to_do_is_shown_after_a_restart_of_the_tracker(void **state) {
     fleet *f = *state;
-    upgrade_set_up(f, 2);
-    const kiln_message message = upgrade_begin(0, 2);
-    upgrade_order(f, &message);
+    upgrade_start(f, 2, 0, 2);
     upgrade_report(f, 0, KILN_UPGRADE_IS_READY, "");
     upgrade_report(f, 1, KILN_UPGRADE_IS_REFUSED, "no archive");
     fleet_restart(f);
@@ -265,9 +251,7 @@ static void what_a_board_has_to_do_is_shown_after_a_restart_of_the_tracker(void 
 
 static void a_board_that_restarts_has_its_time_again_after_a_restart_of_the_tracker(void **state) {
     fleet *f = *state;
-    upgrade_set_up(f, 1);
-    const kiln_message message = upgrade_begin(0, 1);
-    upgrade_order(f, &message);
+    upgrade_start(f, 1, 0, 1);
     upgrade_report(f, 0, KILN_UPGRADE_IS_READY, "");
     fleet_wait(f, 80 * FLEET_S, upgrade_alive(1));
     fleet_restart(f);
@@ -318,9 +302,7 @@ static void a_cancelled_upgrade_is_cancelled_after_a_restart_of_the_tracker(void
 static void damaged_rows_are_data_loss(void **state) {
     fleet *f = *state;
     kiln_tracker *t = NULL;
-    upgrade_set_up(f, 2);
-    const kiln_message message = upgrade_begin(0, 1);
-    upgrade_order(f, &message);
+    upgrade_start(f, 2, 0, 1);
     kiln_tracker_row *row = row_of(f, "board/b1");
     const kiln_str body = row->body;
     row->body = row_of(f, "board/b0")->body;

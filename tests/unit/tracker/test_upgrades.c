@@ -97,9 +97,7 @@ static void a_board_ends_its_leases_before_it_restarts_and_gets_no_more(void **s
 
 static void a_failed_canary_stops_the_upgrade(void **state) {
     fleet *f = *state;
-    upgrade_set_up(f, 3);
-    const kiln_message message = upgrade_begin(1, 3);
-    upgrade_order(f, &message);
+    upgrade_start(f, 3, 1, 3);
     assert_true(upgrade_is_told(f, 0, KILN_UPGRADE_PREPARE));
     upgrade_report(f, 0, KILN_UPGRADE_IS_READY, "");
     upgrade_restart(f, 0);
@@ -120,9 +118,7 @@ static void a_failed_canary_stops_the_upgrade(void **state) {
 
 static void a_failure_calls_back_those_that_prepare_and_leaves_those_that_restart(void **state) {
     fleet *f = *state;
-    upgrade_set_up(f, 4);
-    const kiln_message message = upgrade_begin(0, 3);
-    upgrade_order(f, &message);
+    upgrade_start(f, 4, 0, 3);
     for (uint32_t i = 0; i < 3; i++) assert_true(upgrade_is_told(f, i, KILN_UPGRADE_PREPARE));
     upgrade_report(f, 1, KILN_UPGRADE_IS_READY, "");
     assert_true(upgrade_is_told(f, 1, KILN_UPGRADE_RESTART));
@@ -166,9 +162,7 @@ static void boards_that_cannot_take_it_are_skipped(void **state) {
 
 static void a_lost_board_waits_and_goes_on_when_it_is_back(void **state) {
     fleet *f = *state;
-    upgrade_set_up(f, 2);
-    const kiln_message message = upgrade_begin(0, 1);
-    upgrade_order(f, &message);
+    upgrade_start(f, 2, 0, 1);
     assert_true(upgrade_is_told(f, 0, KILN_UPGRADE_PREPARE));
     fleet_disconnect(f, BOARD(0));
     assert_stage(f, 0, WAITING);
@@ -207,9 +201,7 @@ static void any_board_that_is_done_is_the_canary(void **state) {
 
 static void boards_that_wait_may_wait_for_long(void **state) {
     fleet *f = *state;
-    upgrade_set_up(f, 3);
-    const kiln_message message = upgrade_begin(1, 1);
-    upgrade_order(f, &message);
+    upgrade_start(f, 3, 1, 1);
     fleet_wait(f, KILN_TRACKER_UPGRADE_PREPARE_NS - FLEET_S, upgrade_alive(3));
     assert_stage(f, 0, PREPARING);
     assert_stage(f, 1, WAITING);
@@ -218,9 +210,7 @@ static void boards_that_wait_may_wait_for_long(void **state) {
 
 static void a_board_that_does_not_come_back_has_failed(void **state) {
     fleet *f = *state;
-    upgrade_set_up(f, 2);
-    const kiln_message message = upgrade_begin(1, 1);
-    upgrade_order(f, &message);
+    upgrade_start(f, 2, 1, 1);
     upgrade_report(f, 0, KILN_UPGRADE_IS_READY, "");
     upgrade_report(f, 0, KILN_UPGRADE_IS_RESTARTING, "");
     fleet_disconnect(f, BOARD(0));
@@ -350,9 +340,7 @@ static void the_upgrade_names_the_person_that_ordered_it(void **state) {
 
 static void a_board_gets_the_statements_that_the_order_had(void **state) {
     fleet *f = *state;
-    upgrade_set_up(f, 1);
-    const kiln_message message = upgrade_begin(0, 1);
-    upgrade_order(f, &message);
+    upgrade_start(f, 1, 0, 1);
     const kiln_message *told = fleet_take(f, BOARD(0), KILN_MSG_UPGRADE);
     assert_int_equal(told->upgrade.releases.count, 1);
     assert_true(kiln_str_equal(told->upgrade.releases.item[0].text, upgrade_release.text));

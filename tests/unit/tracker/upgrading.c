@@ -57,6 +57,12 @@ const kiln_msg_upgrades *upgrade_order(fleet *f, const kiln_message *message) {
     return &answer->upgrades;
 }
 
+void upgrade_start(fleet *f, uint32_t boards, uint32_t canaries, uint32_t at_once) {
+    const kiln_message message = upgrade_begin(canaries, at_once);
+    upgrade_set_up(f, boards);
+    upgrade_order(f, &message);
+}
+
 const kiln_msg_upgrades *upgrade_status(fleet *f) {
     const kiln_message query = {.type = KILN_MSG_UPGRADE_QUERY, .stream = 7};
     return upgrade_order(f, &query);

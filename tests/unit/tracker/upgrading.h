@@ -28,6 +28,8 @@ void upgrade_set_up(fleet *f, uint32_t boards);
 kiln_message upgrade_begin(uint32_t canaries, uint32_t at_once);
 /* Sends it as the administrator, who is not refused. */
 const kiln_msg_upgrades *upgrade_order(fleet *f, const kiln_message *message);
+/* A fleet of so many boards, and an order for all of them. */
+void upgrade_start(fleet *f, uint32_t boards, uint32_t canaries, uint32_t at_once);
 const kiln_msg_upgrades *upgrade_status(fleet *f);
 kiln_upgrade_stage upgrade_stage_of(fleet *f, uint32_t i);
 #define assert_stage(f, i, STAGE) \

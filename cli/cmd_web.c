@@ -52,45 +52,48 @@ static kiln_status become(const char *const *argv) {
     return KILN_SYSTEM_ERROR(errno, "starting", argv[0]);
 }
 
-/* Until the server ends, a program of the fleet ends, or a signal of `wanted` asks for the end. */
+/* How the server ended, which has said why itself unless a signal ended it. */
+static kiln_status status_of(kiln_child_exit how) {
+    if (how.signal) return KILN_ERROR(UNAVAILABLE, "kiln-web was ended by signal %d", how.signal);
+    return how.code ? kiln_status_make((kiln_code)how.code, __FILE__, __LINE__,
+                                       "the server ended, as it says above")
+                    : KILN_OK;
+}
+
+/* Until the server ends, a program of the fleet ends, or SIGINT or SIGTERM asks for the end.
+ * `signals`: these two and SIGCHLD, which are blocked. */
 static kiln_status wait_for_end(kiln_child *server, kiln_private_fleet *fleet,
-                                const sigset_t *wanted) {
+                                const sigset_t *signals) {
     kiln_child_exit how;
-    for (;;) {
-        const int number = sigwaitinfo(wanted, NULL);
-        if (number == SIGINT || number == SIGTERM) kiln_child_stop(server);
-        if (number == SIGINT || number == SIGTERM)
-            how = kiln_child_wait(server);
-        else if (!kiln_child_ended(server, &how)) {
-            kiln_status st = kiln_private_fleet_check(fleet);
-            if (st) return st;
-            continue;
-        }
-        if (how.code == 0) return KILN_OK;
-        return kiln_status_make(how.code > 0 ? (kiln_code)how.code : KILN_UNAVAILABLE, __FILE__,
-                                __LINE__, "the server ended, as it says above");
+    while (sigwaitinfo(signals, NULL) == SIGCHLD) {
+        if (kiln_child_ended(server, &how)) return status_of(how);
+        kiln_status st = kiln_private_fleet_check(fleet);
+        if (st) return st;
     }
+    kiln_child_stop(server);
+    return status_of(kiln_child_wait(server));
 }
 
 /* Serves with a fleet of this machine, which ends with the command. */
 static kiln_status serve_fleet(const web_options *o, kiln_arena *process) {
-    sigset_t wanted, before;
+    sigset_t signals, before;
     kiln_child server = {0};
     kiln_private_fleet *fleet = NULL;
     command_line line = {0};
-    sigemptyset(&wanted);
-    sigaddset(&wanted, SIGINT);
-    sigaddset(&wanted, SIGTERM);
-    sigaddset(&wanted, SIGCHLD);
-    sigprocmask(SIG_BLOCK, &wanted, &before);
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &signals, &before);
     kiln_status st = kiln_private_fleet_start(
         &(kiln_private_fleet_options){.db_path = o->db, .calibrates = true}, process, &fleet);
     if (!st) st = fill(o, kiln_private_fleet_address(fleet), process, &line);
     if (!st) line.word[line.count++] = "--with-parent";
     if (!st) st = kiln_child_start(&(kiln_child_options){.argv = line.word}, &server);
-    if (!st) st = wait_for_end(&server, fleet, &wanted);
+    if (!st) st = wait_for_end(&server, fleet, &signals);
     kiln_child_destroy(&server);
-    kiln_private_fleet_stop(fleet);
+    const char *crashed = kiln_private_fleet_stop(fleet);
+    if (crashed) fprintf(stderr, KILN_FLEET_CRASHED "\n", crashed);
     sigprocmask(SIG_SETMASK, &before, NULL);
     return st;
 }

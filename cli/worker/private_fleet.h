@@ -29,7 +29,10 @@ const char *kiln_private_fleet_address(const kiln_private_fleet *fleet);
 /* UNAVAILABLE with the last line of its log when one of the programs has ended. */
 KILN_MUST_USE kiln_status kiln_private_fleet_check(kiln_private_fleet *fleet);
 /* Stops them in order, waits until they are gone, removes the folder. Returns the name of a program
- * that crashed when it was asked to end, for a report; NULL: none. NULL is fine. */
+ * that crashed when it was asked to end, for KILN_FLEET_CRASHED; NULL: none. NULL is fine. */
 const char *kiln_private_fleet_stop(kiln_private_fleet *fleet);
+#define KILN_FLEET_CRASHED                                                                     \
+    "%s of the private fleet crashed when it was asked to end: please report it; results are " \
+    "stored"
 
 #endif

@@ -273,11 +273,7 @@ static void close_job(kiln_tune *t) {
 
 static void stop_fleet(kiln_tune *t) {
     const char *crashed = kiln_private_fleet_stop(t->fleet);
-    if (!crashed) return;
-    kiln_events_text(t->events,
-                     "%s of the private fleet crashed when it was asked to end: please report it; "
-                     "results are stored",
-                     crashed);
+    if (crashed) kiln_events_text(t->events, KILN_FLEET_CRASHED, crashed);
 }
 
 kiln_status kiln_tune_run_job(kiln_tune *t) {

@@ -41,25 +41,15 @@ static kiln_status list_boards(names_call *c) { return print_pages(c, KILN_TOPIC
 
 static kiln_status list_jobs(names_call *c) { return print_pages(c, KILN_TOPIC_JOBS); }
 
-static kiln_status ask_for_projects(kiln_tracker_call *c) {
-    kiln_message question = {.type = KILN_MSG_PROJECT_QUERY}, answer = {0};
-    for (bool more = true; more;) {
-        kiln_status st = kiln_client_ask(c->client, &question, c->process, &answer);
-        if (st) return st;
-        if (answer.type != KILN_MSG_PROJECTS)
-            return KILN_ERROR(DATA_LOSS, "the tracker answered %s", kiln_message_name(answer.type));
-        const kiln_msg_projects *page = &answer.projects;
-        for (uint32_t i = 0; i < page->projects.count; i++)
-            print_name(page->projects.item[i].project);
-        question.project_query.offset += page->projects.count;
-        more = page->projects.count > 0 && question.project_query.offset < page->total;
-    }
-    return KILN_OK;
+/* kiln_projects_taker */
+static void print_projects(void *context, const kiln_msg_projects *page) {
+    (void)context;
+    for (uint32_t i = 0; i < page->projects.count; i++) print_name(page->projects.item[i].project);
 }
 
 static kiln_status list_projects(names_call *c) {
     kiln_status st = kiln_tracker_call_open(&c->tracker);
-    if (!st) st = ask_for_projects(&c->tracker);
+    if (!st) st = kiln_projects_list(c->tracker.client, c->tracker.process, print_projects, NULL);
     kiln_tracker_call_close(&c->tracker);
     return st;
 }

@@ -5,6 +5,7 @@
 #include "base/identity.h"
 #include "cli/action.h"
 #include "cli/common/client.h"
+#include "cli/common/tracker_call.h"
 #include "cli/display.h"
 #include "cli/tracker_command.h"
 
@@ -71,26 +72,18 @@ static void print_row(const project_call *c, const kiln_msg_project_row *row) {
 
 static kiln_status ask(const project_call *c, const kiln_message *question,
                        kiln_message *out_answer) {
-    const uint32_t version = kiln_client_version(c->client);
-    if (version && version < kiln_message_since(question->type))
-        return KILN_ERROR(UNIMPLEMENTED, "the tracker is too old for projects: update it");
-    kiln_status st = kiln_client_ask(c->client, question, c->process, out_answer);
-    if (st || out_answer->type == KILN_MSG_PROJECTS) return st;
-    return KILN_ERROR(DATA_LOSS, "the tracker answered %s", kiln_message_name(out_answer->type));
+    return kiln_projects_ask(c->client, question, c->process, out_answer);
+}
+
+/* kiln_projects_taker */
+static void print_page(void *context, const kiln_msg_projects *page) {
+    const project_call *c = context;
+    for (uint32_t i = 0; i < page->projects.count; i++) print_row(c, &page->projects.item[i]);
+    if (!c->json && page->total == 0) printf("no projects that you may see\n");
 }
 
 static kiln_status project_list(const project_call *c) {
-    kiln_message question = {.type = KILN_MSG_PROJECT_QUERY}, answer = {0};
-    for (bool more = true; more;) {
-        kiln_status st = ask(c, &question, &answer);
-        if (st) return st;
-        const kiln_msg_projects *page = &answer.projects;
-        for (uint32_t i = 0; i < page->projects.count; i++) print_row(c, &page->projects.item[i]);
-        question.project_query.offset += page->projects.count;
-        more = page->projects.count > 0 && question.project_query.offset < page->total;
-        if (!c->json && page->total == 0) printf("no projects that you may see\n");
-    }
-    return KILN_OK;
+    return kiln_projects_list(c->client, c->process, print_page, (void *)(uintptr_t)c);
 }
 
 static kiln_status project_show(const project_call *c) {

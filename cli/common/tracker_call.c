@@ -23,6 +23,30 @@ kiln_status kiln_tracker_ask_pages(kiln_tracker_call *c, kiln_topic topic, kiln_
     return KILN_OK;
 }
 
+kiln_status kiln_projects_ask(kiln_client *client, const kiln_message *question,
+                              kiln_arena *process, kiln_message *out_answer) {
+    const uint32_t version = kiln_client_version(client);
+    if (version && version < kiln_message_since(question->type))
+        return KILN_ERROR(UNIMPLEMENTED, "the tracker is too old for projects: update it");
+    kiln_status st = kiln_client_ask(client, question, process, out_answer);
+    if (st || out_answer->type == KILN_MSG_PROJECTS) return st;
+    return KILN_ERROR(DATA_LOSS, "the tracker answered %s", kiln_message_name(out_answer->type));
+}
+
+kiln_status kiln_projects_list(kiln_client *client, kiln_arena *process, kiln_projects_taker take,
+                               void *context) {
+    kiln_message question = {.type = KILN_MSG_PROJECT_QUERY}, answer = {0};
+    for (bool more = true; more;) {
+        kiln_status st = kiln_projects_ask(client, &question, process, &answer);
+        if (st) return st;
+        const kiln_msg_projects *page = &answer.projects;
+        take(context, page);
+        question.project_query.offset += page->projects.count;
+        more = page->projects.count > 0 && question.project_query.offset < page->total;
+    }
+    return KILN_OK;
+}
+
 /* ---- Identities ---- */
 
 /* kiln_page_taker; a board has a name beside its identity. */

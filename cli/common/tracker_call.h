@@ -38,6 +38,14 @@ typedef void (*kiln_page_taker)(void *context, const kiln_msg_answer *answer);
 KILN_MUST_USE kiln_status kiln_tracker_ask_pages(kiln_tracker_call *call, kiln_topic topic,
                                                  kiln_page_taker take, void *context);
 
+/* Asks about projects. UNIMPLEMENTED: the tracker does not know them; DATA_LOSS: another answer. */
+KILN_MUST_USE kiln_status kiln_projects_ask(kiln_client *client, const kiln_message *question,
+                                            kiln_arena *process, kiln_message *out_answer);
+/* Lists those that this person may see, page after page; each lasts until `take` returns. */
+typedef void (*kiln_projects_taker)(void *context, const kiln_msg_projects *page);
+KILN_MUST_USE kiln_status kiln_projects_list(kiln_client *client, kiln_arena *process,
+                                             kiln_projects_taker take, void *context);
+
 /* Makes `id` whole, of which a person may have typed the beginning: that of a board
  * (KILN_TOPIC_BOARD) or of a job (KILN_TOPIC_JOB). Another board's name stays as it is. Errors of
  * kiln_identity_found. */

@@ -1,13 +1,13 @@
 /* The end of a job: its row, and the records that its client gets. */
 #include "base/fail.h"
 #include "db/bundle.h"
-#include "tests/unit/tuner/office.h"
+#include "tests/unit/tuner/shell_fixture.h"
 
 #define JOB "job 1"
 
 static const kiln_digest nothing, somewhere = {{1}};
 
-static kiln_db_job row_of(office *o, const char *job) {
+static kiln_db_job row_of(shell_fixture *o, const char *job) {
     kiln_db *reader = NULL; /* sees what is committed */
     kiln_db_job row = {0};
     bool found = false;
@@ -19,50 +19,50 @@ static kiln_db_job row_of(office *o, const char *job) {
 }
 
 static void a_jobs_row_says_what_it_is_and_its_state(void **state) {
-    office *o = *state;
-    kiln_msg_job_spec spec = office_spec(&somewhere, &nothing);
+    shell_fixture *o = *state;
+    kiln_msg_job_spec spec = shell_fixture_spec(&somewhere, &nothing);
     char model[KILN_DIGEST_TEXT];
     kiln_digest_print(&somewhere, model);
     spec.model_name = KILN_STR("net");
     spec.trials = 9;
     spec.project = KILN_STR("p");
-    kiln_shell_job *job = office_prepare(o, &spec);
+    kiln_shell_job *job = shell_fixture_prepare(o, &spec);
     const kiln_db_job row = row_of(o, JOB);
     expect_str(row.model, "net");
     expect_str(row.model_digest, model);
-    expect_str(row.target, OFFICE_TARGET);
+    expect_str(row.target, SHELL_FIXTURE_TARGET);
     expect_str(row.project, "p");
     assert_int_equal(row.trials_max, 9);
     expect_str(row.state, "open");
-    office_forget(o, job, "done");
-    office_hear(o);
+    shell_fixture_forget(o, job, "done");
+    shell_fixture_hear(o);
     expect_str(row_of(o, JOB).state, "done");
     assert_null(kiln_shell_find_job(&o->shell, 1));
 }
 
 /* Another tuner goes on with it, for instance. */
 static void a_job_that_is_only_forgotten_stays_open(void **state) {
-    office *o = *state;
-    const kiln_msg_job_spec spec = office_spec(&somewhere, &nothing);
-    office_forget(o, office_prepare(o, &spec), NULL);
-    office_hear(o);
+    shell_fixture *o = *state;
+    const kiln_msg_job_spec spec = shell_fixture_spec(&somewhere, &nothing);
+    shell_fixture_forget(o, shell_fixture_prepare(o, &spec), NULL);
+    shell_fixture_hear(o);
     expect_str(row_of(o, JOB).state, "open");
     assert_null(kiln_shell_find_job(&o->shell, 1));
 }
 
 /* Else other writers would wait for the end of its group. */
 static void a_row_that_cannot_be_written_leaves_no_group_open(void **state) {
-    office *o = *state;
-    const kiln_msg_job_spec spec = office_spec(&somewhere, &nothing);
-    kiln_shell_job *job = office_prepare(o, &spec);
-    office_lose_table(o, "job");
+    shell_fixture *o = *state;
+    const kiln_msg_job_spec spec = shell_fixture_spec(&somewhere, &nothing);
+    kiln_shell_job *job = shell_fixture_prepare(o, &spec);
+    shell_fixture_lose_table(o, "job");
     expect_error(kiln_shell_store_job(job, "done"), INTERNAL, "no such table");
     assert_false(kiln_db_pending(o->shell.db));
 }
 
 /* ---- EXPORT ---- */
 
-static void put_record(office *o, const char *task, const char *trial, bool checked) {
+static void put_record(shell_fixture *o, const char *task, const char *trial, bool checked) {
     static const double sample[] = {500, 500, 500};
     const kiln_db_task task_row = {.key = kiln_str_from(task), .op = KILN_STR("conv")};
     const kiln_db_device device = {.id = KILN_STR("d")};
@@ -71,7 +71,7 @@ static void put_record(office *o, const char *task, const char *trial, bool chec
                                 .attempt = 1,
                                 .job_id = KILN_STR(JOB),
                                 .task_key = kiln_str_from(task),
-                                .target = KILN_STR(OFFICE_TARGET),
+                                .target = KILN_STR(SHELL_FIXTURE_TARGET),
                                 .device_id = device.id,
                                 .fingerprint_id = print.id,
                                 .trace = KILN_STR("trace"),
@@ -94,9 +94,9 @@ static void put_record(office *o, const char *task, const char *trial, bool chec
 }
 
 /* A job with the tasks "t1" and "t2". */
-static kiln_shell_job *begin_with_tasks(office *o) {
-    const kiln_msg_job_spec spec = office_spec(&somewhere, &nothing);
-    kiln_shell_job *job = office_prepare(o, &spec);
+static kiln_shell_job *begin_with_tasks(shell_fixture *o) {
+    const kiln_msg_job_spec spec = shell_fixture_spec(&somewhere, &nothing);
+    kiln_shell_job *job = shell_fixture_prepare(o, &spec);
     job->task_count = 2;
     job->task = KILN_ARENA_ARRAY(&job->arena, kiln_shell_task, 2);
     job->task[0].key = KILN_STR("t1");
@@ -104,10 +104,10 @@ static kiln_shell_job *begin_with_tasks(office *o) {
     return job;
 }
 
-static const kiln_tuner_event *export(office *o, uint64_t job) {
+static const kiln_tuner_event *export(shell_fixture *o, uint64_t job) {
     kiln_shell_export(&o->shell, &(kiln_tuner_action){.job = job});
-    office_hear(o);
-    return office_find(o, KILN_TUNER_EXPORTED);
+    shell_fixture_hear(o);
+    return shell_fixture_find(o, KILN_TUNER_EXPORTED);
 }
 
 static kiln_status note_trial(void *context, kiln_db_table table, const void *row) {
@@ -118,7 +118,7 @@ static kiln_status note_trial(void *context, kiln_db_table table, const void *ro
 
 /* The client chooses among all that counts, and sees what failed. */
 static void a_client_gets_all_records_of_the_jobs_tasks(void **state) {
-    office *o = *state;
+    shell_fixture *o = *state;
     kiln_str bytes = {0};
     kiln_strbuf trials = {0};
     kiln_shell_job *job = begin_with_tasks(o);
@@ -137,7 +137,7 @@ static void a_client_gets_all_records_of_the_jobs_tasks(void **state) {
 }
 
 static void a_client_is_told_why_it_gets_no_records(void **state) {
-    office *o = *state;
+    shell_fixture *o = *state;
     kiln_shell_job *job = begin_with_tasks(o);
     put_record(o, "t1", "a", true);
     expect_ok(kiln_fail_arm("TUNER_EXPORT=error"));
@@ -149,20 +149,20 @@ static void a_client_is_told_why_it_gets_no_records(void **state) {
 }
 
 static void jobs_that_are_gone_have_no_end(void **state) {
-    office *o = *state;
+    shell_fixture *o = *state;
     assert_null(export(o, 77));
     kiln_shell_forget(&o->shell, &(kiln_tuner_action){.job = 77, .text = "done"});
-    office_hear(o);
+    shell_fixture_hear(o);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        test_in_office(a_jobs_row_says_what_it_is_and_its_state),
-        test_in_office(a_job_that_is_only_forgotten_stays_open),
-        test_in_office(a_row_that_cannot_be_written_leaves_no_group_open),
-        test_in_office(a_client_gets_all_records_of_the_jobs_tasks),
-        test_in_office(a_client_is_told_why_it_gets_no_records),
-        test_in_office(jobs_that_are_gone_have_no_end),
+        test_with_shell(a_jobs_row_says_what_it_is_and_its_state),
+        test_with_shell(a_job_that_is_only_forgotten_stays_open),
+        test_with_shell(a_row_that_cannot_be_written_leaves_no_group_open),
+        test_with_shell(a_client_gets_all_records_of_the_jobs_tasks),
+        test_with_shell(a_client_is_told_why_it_gets_no_records),
+        test_with_shell(jobs_that_are_gone_have_no_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,18 @@
 /* Groups of the records database, of which a tuner's jobs share one handle: what one job writes
  * decides nothing about another's records. */
-#include "tests/unit/tuner/office.h"
+#include "tests/unit/tuner/shell_fixture.h"
 
 static const kiln_digest nothing, somewhere = {{1}};
 
 /* A job that brings `records`; its model cannot be fetched. */
-static kiln_shell_job *begin_job(office *o, const kiln_digest *model, const kiln_digest *records) {
-    const kiln_msg_job_spec spec = office_spec(model, records);
-    return office_prepare(o, &spec);
+static kiln_shell_job *begin_job(shell_fixture *o, const kiln_digest *model,
+                                 const kiln_digest *records) {
+    const kiln_msg_job_spec spec = shell_fixture_spec(model, records);
+    return shell_fixture_prepare(o, &spec);
 }
 
 /* A job with one task, of which a final can be recorded. */
-static kiln_shell_job *begin_job_with_task(office *o) {
+static kiln_shell_job *begin_job_with_task(shell_fixture *o) {
     kiln_shell_job *job = begin_job(o, &somewhere, &nothing);
     job->task_count = 1;
     job->task = KILN_ARENA_ARRAY(&job->arena, kiln_shell_task, 1);
@@ -46,12 +47,12 @@ static void record_final(kiln_shell_job *job) {
 }
 
 /* One RECORDED event without a failure came, and the one record is on disk. */
-static void expect_recorded(office *o, const kiln_shell_job *job) {
+static void expect_recorded(shell_fixture *o, const kiln_shell_job *job) {
     kiln_db_record *record = NULL;
     uint32_t count = 0;
     kiln_shell_commit(&o->shell);
-    office_hear(o);
-    const kiln_tuner_event *told = office_find(o, KILN_TUNER_RECORDED);
+    shell_fixture_hear(o);
+    const kiln_tuner_event *told = shell_fixture_find(o, KILN_TUNER_RECORDED);
     assert_non_null(told);
     assert_null(told->failure);
     assert_int_equal(told->job, job->handle);
@@ -61,37 +62,37 @@ static void expect_recorded(office *o, const kiln_shell_job *job) {
 }
 
 static void a_record_is_told_when_it_is_durable(void **state) {
-    office *o = *state;
+    shell_fixture *o = *state;
     kiln_shell_job *job = begin_job_with_task(o);
     record_final(job);
-    office_hear(o);
-    assert_null(office_find(o, KILN_TUNER_RECORDED));
+    shell_fixture_hear(o);
+    assert_null(shell_fixture_find(o, KILN_TUNER_RECORDED));
     expect_recorded(o, job);
 }
 
 static void a_job_that_ends_fails_no_records_of_another(void **state) {
-    office *o = *state;
+    shell_fixture *o = *state;
     kiln_shell_job *job = begin_job_with_task(o), *other = begin_job(o, &somewhere, &nothing);
     record_final(job);
-    office_forget(o, other, NULL);
+    shell_fixture_forget(o, other, NULL);
     expect_recorded(o, job);
 }
 
 static void records_of_a_job_come_before_its_end(void **state) {
-    office *o = *state;
+    shell_fixture *o = *state;
     kiln_shell_job *job = begin_job_with_task(o);
     kiln_db_record *record = NULL;
     uint32_t count = 0;
     record_final(job);
-    office_forget(o, job, "done");
-    office_hear(o);
+    shell_fixture_forget(o, job, "done");
+    shell_fixture_hear(o);
     kiln_db_rollback(o->shell.db);
     expect_ok(kiln_db_records(o->shell.db, &(kiln_db_filter){0}, &o->arena, &record, &count));
     assert_int_equal(count, 1);
 }
 
 static void a_job_that_begins_fails_no_records_of_another(void **state) {
-    office *o = *state;
+    shell_fixture *o = *state;
     kiln_shell_job *job = begin_job_with_task(o);
     record_final(job);
     begin_job(o, &somewhere, &nothing);
@@ -99,7 +100,7 @@ static void a_job_that_begins_fails_no_records_of_another(void **state) {
 }
 
 static void damaged_records_of_a_client_undo_none_of_another_job(void **state) {
-    office *o = *state;
+    shell_fixture *o = *state;
     kiln_digest damaged;
     kiln_shell_job *job = begin_job_with_task(o);
     expect_ok(kiln_blob_store_put(o->shell.store, KILN_STR("no bundle"), &damaged));
@@ -111,7 +112,7 @@ static void damaged_records_of_a_client_undo_none_of_another_job(void **state) {
 
 /* Nor for a model that a tracker which is away does not send. */
 static void nobody_waits_for_the_writers_place_while_a_job_is_prepared(void **state) {
-    office *o = *state;
+    shell_fixture *o = *state;
     kiln_db *other = NULL;
     kiln_db_target row = {.target = KILN_STR("cpu:x")};
     begin_job(o, &somewhere, &nothing);
@@ -123,12 +124,12 @@ static void nobody_waits_for_the_writers_place_while_a_job_is_prepared(void **st
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        test_in_office(a_record_is_told_when_it_is_durable),
-        test_in_office(a_job_that_ends_fails_no_records_of_another),
-        test_in_office(records_of_a_job_come_before_its_end),
-        test_in_office(a_job_that_begins_fails_no_records_of_another),
-        test_in_office(damaged_records_of_a_client_undo_none_of_another_job),
-        test_in_office(nobody_waits_for_the_writers_place_while_a_job_is_prepared),
+        test_with_shell(a_record_is_told_when_it_is_durable),
+        test_with_shell(a_job_that_ends_fails_no_records_of_another),
+        test_with_shell(records_of_a_job_come_before_its_end),
+        test_with_shell(a_job_that_begins_fails_no_records_of_another),
+        test_with_shell(damaged_records_of_a_client_undo_none_of_another_job),
+        test_with_shell(nobody_waits_for_the_writers_place_while_a_job_is_prepared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-#include "tests/unit/tuner/office.h"
+#include "tests/unit/tuner/shell_fixture.h"
 
 #include <sqlite3.h>
 
@@ -12,7 +12,7 @@ static void keep_event(void *event, kiln_arena *arena) {
 }
 
 static void decide(void *context, const void *event) {
-    office *o = context;
+    shell_fixture *o = context;
     kiln_tuner_event e = *(const kiln_tuner_event *)event;
     o->ticked = e.kind == KILN_TUNER_TICK;
     if (o->ticked) return;
@@ -25,8 +25,8 @@ static uint64_t never(void *context) {
     return UINT64_MAX;
 }
 
-int office_set_up(void **state) {
-    office *o = kiln_alloc(sizeof *o);
+int shell_fixture_set_up(void **state) {
+    shell_fixture *o = kiln_alloc(sizeof *o);
     kiln_shell *shell = &o->shell;
     kiln_arena_init(&o->arena, 0);
     o->folder = make_folder(&o->arena);
@@ -50,10 +50,10 @@ int office_set_up(void **state) {
     return 0;
 }
 
-int office_tear_down(void **state) {
-    office *o = *state;
+int shell_fixture_tear_down(void **state) {
+    shell_fixture *o = *state;
     kiln_shell *shell = &o->shell;
-    while (shell->jobs) office_forget(o, shell->jobs, NULL);
+    while (shell->jobs) shell_fixture_forget(o, shell->jobs, NULL);
     kiln_io_thread_wait(shell->io_thread);
     kiln_io_thread_destroy(shell->io_thread);
     kiln_event_queue_destroy(shell->events);
@@ -69,14 +69,14 @@ int office_tear_down(void **state) {
     return 0;
 }
 
-void office_hear(office *o) {
+void shell_fixture_hear(shell_fixture *o) {
     kiln_io_thread_wait(o->shell.io_thread);
     o->ticked = false;
     kiln_shell_post(&o->shell, &(kiln_tuner_event){.kind = KILN_TUNER_TICK});
     while (!o->ticked) kiln_loop_run_once(o->shell.loop);
 }
 
-const kiln_tuner_event *office_find(const office *o, kiln_tuner_event_kind kind) {
+const kiln_tuner_event *shell_fixture_find(const shell_fixture *o, kiln_tuner_event_kind kind) {
     const kiln_tuner_event *found = NULL;
     for (uint32_t i = 0; i < o->event.count; i++) {
         if (o->event.data[i].kind != kind) continue;
@@ -86,14 +86,14 @@ const kiln_tuner_event *office_find(const office *o, kiln_tuner_event_kind kind)
     return found;
 }
 
-kiln_msg_job_spec office_spec(const kiln_digest *model, const kiln_digest *records) {
+kiln_msg_job_spec shell_fixture_spec(const kiln_digest *model, const kiln_digest *records) {
     return (kiln_msg_job_spec){.model = *model,
                                .records = *records,
-                               .target = KILN_STR(OFFICE_TARGET),
+                               .target = KILN_STR(SHELL_FIXTURE_TARGET),
                                .searcher = KILN_STR("random")};
 }
 
-kiln_shell_job *office_prepare(office *o, const kiln_msg_job_spec *spec) {
+kiln_shell_job *shell_fixture_prepare(shell_fixture *o, const kiln_msg_job_spec *spec) {
     const char *identity = kiln_arena_printf(&o->arena, "job %u", (unsigned)++o->last_job);
     kiln_shell_prepare(&o->shell, &(kiln_tuner_action){.kind = KILN_TUNER_PREPARE,
                                                        .job = o->last_job,
@@ -103,7 +103,7 @@ kiln_shell_job *office_prepare(office *o, const kiln_msg_job_spec *spec) {
     return kiln_shell_find_job(&o->shell, o->last_job);
 }
 
-void office_lose_table(office *o, const char *name) {
+void shell_fixture_lose_table(shell_fixture *o, const char *name) {
     sqlite3 *raw = NULL;
     const char *sql = kiln_arena_printf(&o->arena, "ALTER TABLE %s RENAME TO lost", name);
     assert_int_equal(sqlite3_open(o->db_path, &raw), SQLITE_OK);
@@ -111,6 +111,6 @@ void office_lose_table(office *o, const char *name) {
     sqlite3_close(raw);
 }
 
-void office_forget(office *o, const kiln_shell_job *job, const char *state) {
+void shell_fixture_forget(shell_fixture *o, const kiln_shell_job *job, const char *state) {
     kiln_shell_forget(&o->shell, &(kiln_tuner_action){.job = job->handle, .text = state});
 }

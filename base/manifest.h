@@ -76,6 +76,25 @@ typedef struct kiln_manifest_payload {
     uint64_t size_bytes;
 } kiln_manifest_payload;
 
+#define KILN_MAP_RANK_MAX 5
+#define KILN_MAP_BOX_MAX 256
+#define KILN_LAUNCH_MAPS_MAX 8
+#define KILN_MAP_ROW_BYTES 128 /* of a box whose units are permuted */
+
+/* An argument as a device's copy unit sees it, which copies boxes of it into shared memory: a
+ * tensor map of CUDA (cuTensorMapEncodeTiled, driver API 12). Dimensions begin with the contiguous
+ * one. Elements outside of `size` arrive as zeros. */
+typedef struct kiln_manifest_map {
+    uint32_t arg;                     /* index among the launch's arguments */
+    uint32_t rank;                    /* 1 to KILN_MAP_RANK_MAX */
+    uint64_t size[KILN_MAP_RANK_MAX]; /* elements */
+    uint64_t
+        stride_bytes[KILN_MAP_RANK_MAX]; /* [0] an element's bytes, the others multiples of 16 */
+    uint32_t box[KILN_MAP_RANK_MAX];     /* elements, at most KILN_MAP_BOX_MAX */
+    /* Rows of a box have KILN_MAP_ROW_BYTES, and row r has its 16-byte unit u at u ^ r % 8. */
+    bool is_permuted;
+} kiln_manifest_map;
+
 typedef enum kiln_launch_phase {
     KILN_LAUNCH_PREPARE = 1, /* once, untimed: fills packed arguments */
     KILN_LAUNCH_RUN = 2,
@@ -93,6 +112,11 @@ typedef struct kiln_manifest_launch {
     uint32_t arg_count;
     const uint32_t
         *arg; /* [arg_count] indices of the manifest's arguments, as the entry takes them */
+    /* Groups along x that run at the same time and can copy into each other's shared memory; 0 is
+     * 1. grid[0] is a multiple of it. */
+    uint32_t cluster;
+    uint32_t map_count;           /* the entry takes maps behind arguments and scratch */
+    const kiln_manifest_map *map; /* [map_count] */
 } kiln_manifest_launch;
 
 typedef struct kiln_manifest {

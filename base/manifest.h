@@ -86,7 +86,9 @@ typedef struct kiln_manifest_payload {
  * one. Elements outside of `size` arrive as zeros. */
 typedef struct kiln_manifest_map {
     uint32_t arg;                     /* index among the launch's arguments */
+    uint64_t offset_bytes;            /* of element 0 in the argument; a multiple of 16 */
     uint32_t rank;                    /* 1 to KILN_MAP_RANK_MAX */
+    kiln_dtype dtype;                 /* of 1, 2, 4 or 8 bytes */
     uint64_t size[KILN_MAP_RANK_MAX]; /* elements */
     uint64_t
         stride_bytes[KILN_MAP_RANK_MAX]; /* [0] an element's bytes, the others multiples of 16 */

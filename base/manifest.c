@@ -5,6 +5,8 @@
 
 #include "base/check.h"
 #include "base/kernel_abi.h"
+#include "base/macros.h"
+#include "base/manifest_map.h"
 #include "base/mpack.h"
 
 /* An artefact's bytes: 8 of magic, the sizes of manifest and payloads (little-endian, 32 and 64
@@ -71,7 +73,10 @@ enum launch_key {
     LAUNCH_GROUP,
     LAUNCH_SCRATCH, /* map: number of a space -> bytes */
     LAUNCH_ARGS,
-    LAUNCH_KEY_COUNT = LAUNCH_ARGS,
+    LAUNCH_REQUIRED = LAUNCH_ARGS,
+    LAUNCH_CLUSTER, /* where it is more than one group */
+    LAUNCH_MAPS,    /* array: base/manifest_map.h */
+    LAUNCH_KEY_COUNT = LAUNCH_MAPS,
 };
 
 static const char *const role_name[] = {
@@ -139,11 +144,13 @@ static const kiln_manifest_launch plain_launch[] = {
     {.phase = KILN_LAUNCH_PREPARE,
      .entry = {KILN_ENTRY_PREPARE, sizeof KILN_ENTRY_PREPARE - 1},
      .grid = {1, 1, 1},
-     .group = {1, 1, 1}},
+     .group = {1, 1, 1},
+     .cluster = 1},
     {.phase = KILN_LAUNCH_RUN,
      .entry = {KILN_ENTRY_RUN, sizeof KILN_ENTRY_RUN - 1},
      .grid = {1, 1, 1},
-     .group = {1, 1, 1}},
+     .group = {1, 1, 1},
+     .cluster = 1},
 };
 
 /* The launches of a plain manifest, `out_count` of them, without arguments. */
@@ -156,7 +163,8 @@ static bool launches_alike(const kiln_manifest_launch *a, const kiln_manifest_la
     return a->phase == b->phase && kiln_str_equal(a->entry, b->entry) && a->payload == b->payload &&
            memcmp(a->grid, b->grid, sizeof a->grid) == 0 &&
            memcmp(a->group, b->group, sizeof a->group) == 0 &&
-           memcmp(a->scratch_bytes, b->scratch_bytes, sizeof a->scratch_bytes) == 0;
+           memcmp(a->scratch_bytes, b->scratch_bytes, sizeof a->scratch_bytes) == 0 &&
+           !kiln_launch_has_cluster_or_maps(a) && !kiln_launch_has_cluster_or_maps(b);
 }
 
 static bool launches_are_plain(const kiln_manifest *m) {
@@ -192,6 +200,23 @@ bool kiln_manifest_is_plain(const kiln_manifest *m) {
         if (m->arg[i].role > KILN_ROLE_PACKED) return false;
     return executes_what_it_needs(m) && error_is_plain(m) && m->payload_count <= 1 &&
            launches_are_plain(m);
+}
+
+/* The lowest ABI version whose readers understand the manifest. */
+static uint32_t needed_abi(const kiln_manifest *m) {
+    for (uint32_t i = 0; i < m->launch_count; i++)
+        if (kiln_launch_has_cluster_or_maps(&m->launch[i])) return KILN_MANIFEST_ABI_MAPS;
+    return kiln_manifest_is_plain(m) ? KILN_KERNEL_ABI_VERSION : KILN_MANIFEST_ABI_LAUNCHES;
+}
+
+kiln_status kiln_manifest_refuse_cluster_or_maps(const kiln_manifest *m, const char *who) {
+    for (uint32_t i = 0; i < m->launch_count; i++)
+        if (kiln_launch_has_cluster_or_maps(&m->launch[i]))
+            return KILN_ERROR(UNIMPLEMENTED,
+                              "launch %u has clusters of %u groups and %u tensor maps; %s runs "
+                              "neither clusters nor tensor maps",
+                              i, m->launch[i].cluster, m->launch[i].map_count, who);
+    return KILN_OK;
 }
 
 /* Fills the fields that a decoded plain manifest lacks. */
@@ -242,8 +267,21 @@ static void write_scratch(const kiln_manifest_launch *launch, kiln_strbuf *out) 
     }
 }
 
+/* Writes what launches of ABI 2 do not have. */
+static void write_maps(const kiln_manifest_launch *launch, kiln_strbuf *out) {
+    if (launch->cluster > 1) {
+        kiln_mpack_write_u64(out, LAUNCH_CLUSTER);
+        kiln_mpack_write_u64(out, launch->cluster);
+    }
+    if (launch->map_count == 0) return;
+    kiln_mpack_write_u64(out, LAUNCH_MAPS);
+    kiln_mpack_write_array(out, launch->map_count);
+    for (uint32_t i = 0; i < launch->map_count; i++) kiln_manifest_map_write(&launch->map[i], out);
+}
+
 static void write_launch(const kiln_manifest_launch *launch, kiln_strbuf *out) {
-    kiln_mpack_write_map(out, LAUNCH_KEY_COUNT);
+    kiln_mpack_write_map(out, (uint32_t)LAUNCH_REQUIRED + (launch->cluster > 1) +
+                                  (launch->map_count > 0));
     kiln_mpack_write_u64(out, LAUNCH_PHASE);
     kiln_mpack_write_u64(out, launch->phase);
     kiln_mpack_write_u64(out, LAUNCH_ENTRY);
@@ -259,6 +297,7 @@ static void write_launch(const kiln_manifest_launch *launch, kiln_strbuf *out) {
     kiln_mpack_write_u64(out, LAUNCH_ARGS);
     kiln_mpack_write_array(out, launch->arg_count);
     for (uint32_t i = 0; i < launch->arg_count; i++) kiln_mpack_write_u64(out, launch->arg[i]);
+    write_maps(launch, out);
 }
 
 /* Writes the fields beyond the plain form. */
@@ -288,8 +327,7 @@ static void write_manifest(const kiln_manifest *m, kiln_strbuf *out) {
                  !launches_are_plain(m);
     kiln_mpack_write_map(out, KEY_REQUIRED + (uint32_t)beyond);
     kiln_mpack_write_u64(out, KEY_ABI_VERSION);
-    kiln_mpack_write_u64(out,
-                         kiln_manifest_is_plain(m) ? m->abi_version : KILN_MANIFEST_ABI_LAUNCHES);
+    kiln_mpack_write_u64(out, KILN_MAX(m->abi_version, needed_abi(m)));
     kiln_mpack_write_u64(out, KEY_PAYLOAD_KIND);
     kiln_mpack_write_u64(out, m->payload_kind);
     kiln_mpack_write_u64(out, KEY_TARGET);
@@ -563,6 +601,17 @@ static kiln_status read_launch_args(kiln_mpack_reader *r, kiln_arena *arena,
     return st;
 }
 
+static kiln_status read_maps(kiln_mpack_reader *r, kiln_arena *arena,
+                             kiln_manifest_launch *launch) {
+    kiln_status st = read_length(r, KILN_LAUNCH_MAPS_MAX, "tensor maps", &launch->map_count);
+    if (st) return st;
+    kiln_manifest_map *map = KILN_ARENA_ARRAY(arena, kiln_manifest_map, launch->map_count);
+    for (uint32_t i = 0; i < launch->map_count && !st; i++)
+        st = kiln_status_note(kiln_manifest_map_read(r, &map[i]), "tensor map %u", i);
+    launch->map = map;
+    return st;
+}
+
 static kiln_status read_launch_field(kiln_mpack_reader *r, uint64_t key, kiln_arena *arena,
                                      void *object) {
     kiln_manifest_launch *launch = object;
@@ -582,6 +631,11 @@ static kiln_status read_launch_field(kiln_mpack_reader *r, uint64_t key, kiln_ar
     case LAUNCH_GROUP: return read_axes(r, launch->group);
     case LAUNCH_SCRATCH: return read_scratch(r, launch);
     case LAUNCH_ARGS: return read_launch_args(r, arena, launch);
+    case LAUNCH_CLUSTER:
+        st = read_number(r, 2, KILN_LAUNCH_CLUSTER_MAX, &number);
+        launch->cluster = (uint32_t)number;
+        return st;
+    case LAUNCH_MAPS: return read_maps(r, arena, launch);
     }
     return KILN_ERROR(INTERNAL, "launch key %llu has no reader", (unsigned long long)key);
 }
@@ -590,10 +644,12 @@ static kiln_status read_launches(kiln_mpack_reader *r, kiln_arena *arena, kiln_m
     kiln_status st = read_length(r, KILN_MANIFEST_LAUNCHES_MAX, "launches", &m->launch_count);
     if (st) return st;
     kiln_manifest_launch *launch = KILN_ARENA_ARRAY(arena, kiln_manifest_launch, m->launch_count);
-    for (uint32_t i = 0; i < m->launch_count && !st; i++)
-        st = kiln_status_note(read_fields(r, LAUNCH_KEY_COUNT, LAUNCH_KEY_COUNT, read_launch_field,
-                                          arena, &launch[i]),
-                              "launch %u", i);
+    for (uint32_t i = 0; i < m->launch_count && !st; i++) {
+        launch[i].cluster = 1;
+        st = kiln_status_note(
+            read_fields(r, LAUNCH_REQUIRED, LAUNCH_KEY_COUNT, read_launch_field, arena, &launch[i]),
+            "launch %u", i);
+    }
     m->launch = launch;
     return st;
 }
@@ -644,12 +700,26 @@ static kiln_status read_manifest_field(kiln_mpack_reader *r, uint64_t key, kiln_
     return KILN_ERROR(INTERNAL, "manifest key %llu has no reader", (unsigned long long)key);
 }
 
+static kiln_status check_map(const kiln_manifest *m, const kiln_manifest_launch *launch,
+                             const kiln_manifest_map *map) {
+    if (map->arg >= launch->arg_count)
+        return KILN_ERROR(DATA_LOSS, "argument %u of the launch's %u", map->arg, launch->arg_count);
+    return kiln_manifest_map_check(map, &m->arg[launch->arg[map->arg]]);
+}
+
 static kiln_status check_launch(const kiln_manifest *m, const kiln_manifest_launch *launch) {
     if (launch->payload >= m->payload_count)
         return KILN_ERROR(DATA_LOSS, "payload %u of %u", launch->payload, m->payload_count);
     for (uint32_t i = 0; i < launch->arg_count; i++)
         if (launch->arg[i] >= m->arg_count)
             return KILN_ERROR(DATA_LOSS, "argument %u of %u", launch->arg[i], m->arg_count);
+    if (launch->grid[0] % launch->cluster != 0)
+        return KILN_ERROR(DATA_LOSS, "%u groups along x in clusters of %u", launch->grid[0],
+                          launch->cluster);
+    for (uint32_t i = 0; i < launch->map_count; i++) {
+        kiln_status st = check_map(m, launch, &launch->map[i]);
+        if (st) return kiln_status_note(st, "tensor map %u", i);
+    }
     return KILN_OK;
 }
 
@@ -686,12 +756,10 @@ static kiln_status check_payloads(const kiln_manifest *m, uint64_t payload_bytes
 static kiln_status check_manifest(const kiln_manifest *m, uint64_t payload_bytes) {
     if (!(isfinite(m->flops) && m->flops >= 0))
         return KILN_ERROR(DATA_LOSS, "flops is %g", m->flops);
-    bool plain = kiln_manifest_is_plain(m);
-    if (m->abi_version != KILN_MANIFEST_ABI_LAUNCHES &&
-        !(plain && m->abi_version == KILN_KERNEL_ABI_VERSION))
-        return KILN_ERROR(UNIMPLEMENTED, "kernel ABI %u; this version runs %d and %d%s",
-                          m->abi_version, KILN_KERNEL_ABI_VERSION, KILN_MANIFEST_ABI_LAUNCHES,
-                          plain ? "" : ", the latter where there are launches");
+    const uint32_t needed = needed_abi(m);
+    if (m->abi_version < needed || m->abi_version > KILN_MANIFEST_ABI_MAPS)
+        return KILN_ERROR(UNIMPLEMENTED, "kernel ABI %u; this version reads %u to %d of it",
+                          m->abi_version, needed, KILN_MANIFEST_ABI_MAPS);
     uint32_t of_role[KILN_ROLE_TABLE + 1] = {0};
     for (uint32_t i = 0; i < m->arg_count; i++) {
         if (i > 0 && m->arg[i].role < m->arg[i - 1].role)
@@ -794,12 +862,20 @@ static void print_launch(const kiln_manifest *m, const kiln_manifest_launch *lau
     kiln_strbuf_char(out, ')');
     print_axes("grid", launch->grid, out);
     print_axes("group", launch->group, out);
+    if (launch->cluster > 1) kiln_strbuf_printf(out, " cluster %u", launch->cluster);
     for (uint32_t i = 0; i < KILN_MEMORY_SPACES_END; i++)
         if (launch->scratch_bytes[i] > 0)
             kiln_strbuf_printf(out, ", %llu bytes of %s",
                                (unsigned long long)launch->scratch_bytes[i],
                                kiln_memory_row_of((kiln_memory_space)i)->name);
     kiln_strbuf_char(out, '\n');
+    for (uint32_t i = 0; i < launch->map_count; i++) {
+        const kiln_manifest_map *map = &launch->map[i];
+        kiln_strbuf_printf(out,
+                           "    map of %.*s: ", KILN_STR_ARG(m->arg[launch->arg[map->arg]].name));
+        kiln_manifest_map_print(map, out);
+        kiln_strbuf_char(out, '\n');
+    }
 }
 
 void kiln_manifest_print(const kiln_manifest *m, kiln_strbuf *out) {

@@ -20,9 +20,10 @@
 #include "base/target.h"
 #include "base/tensor.h"
 
-/* Replaces KILN_KERNEL_ABI_VERSION in manifests that are not plain, so that older readers refuse
- * them. */
+/* Replace KILN_KERNEL_ABI_VERSION in manifests that are not plain, and in those with a launch that
+ * has a cluster or maps, so that older readers refuse them. */
 #define KILN_MANIFEST_ABI_LAUNCHES 2
+#define KILN_MANIFEST_ABI_MAPS 3
 #define KILN_MANIFEST_ARGS_MAX 64
 #define KILN_MANIFEST_LAUNCHES_MAX 512
 #define KILN_MANIFEST_PAYLOADS_MAX 16
@@ -79,7 +80,8 @@ typedef struct kiln_manifest_payload {
 #define KILN_MAP_RANK_MAX 5
 #define KILN_MAP_BOX_MAX 256
 #define KILN_LAUNCH_MAPS_MAX 8
-#define KILN_MAP_ROW_BYTES 128 /* of a box whose units are permuted */
+#define KILN_LAUNCH_CLUSTER_MAX 8 /* what every device with clusters runs */
+#define KILN_MAP_ROW_BYTES 128    /* of a box whose units are permuted */
 
 /* An argument as a device's copy unit sees it, which copies boxes of it into shared memory: a
  * tensor map of CUDA (cuTensorMapEncodeTiled, driver API 12). Dimensions begin with the contiguous
@@ -114,15 +116,15 @@ typedef struct kiln_manifest_launch {
     uint32_t arg_count;
     const uint32_t
         *arg; /* [arg_count] indices of the manifest's arguments, as the entry takes them */
-    /* Groups along x that run at the same time and can copy into each other's shared memory; 0 is
-     * 1. grid[0] is a multiple of it. */
+    /* Groups along x that run at the same time and can copy into each other's shared memory, at
+     * most KILN_LAUNCH_CLUSTER_MAX; 0 is 1. grid[0] is a multiple of it. */
     uint32_t cluster;
     uint32_t map_count;           /* the entry takes maps behind arguments and scratch */
     const kiln_manifest_map *map; /* [map_count] */
 } kiln_manifest_launch;
 
 typedef struct kiln_manifest {
-    uint32_t abi_version;           /* KILN_KERNEL_ABI_VERSION or KILN_MANIFEST_ABI_LAUNCHES */
+    uint32_t abi_version; /* KILN_KERNEL_ABI_VERSION, KILN_MANIFEST_ABI_LAUNCHES or _MAPS */
     kiln_payload_kind payload_kind; /* of the first payload */
     kiln_str target;                /* canonical target text */
     kiln_str codegen_version;
@@ -163,6 +165,15 @@ kiln_str kiln_artefact_payload(const kiln_artefact *artefact, uint32_t index);
 void kiln_manifest_arg_fill(const kiln_manifest_arg *arg, uint64_t seed, void *data);
 /* Whether the manifest has the plain form, as all manifests of the first version. */
 bool kiln_manifest_is_plain(const kiln_manifest *manifest);
+/* Whether groups of the launch run in clusters, or copy boxes by tensor maps: not every device can.
+ */
+static inline bool kiln_launch_has_cluster_or_maps(const kiln_manifest_launch *launch) {
+    return launch->cluster > 1 || launch->map_count > 0;
+}
+/* For what runs neither: `who` is its name in the error, as "a device cpu". UNIMPLEMENTED: a launch
+ * of the decoded manifest has a cluster or maps. */
+KILN_MUST_USE kiln_status kiln_manifest_refuse_cluster_or_maps(const kiln_manifest *manifest,
+                                                               const char *who);
 
 /* Appends manifest + payloads to `out`; same artefact, same bytes. */
 void kiln_artefact_encode(const kiln_artefact *artefact, kiln_strbuf *out);

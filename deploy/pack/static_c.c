@@ -476,6 +476,10 @@ static kiln_status decode_kernels(writer *w) {
         w->kernel[i].payload.data = kiln_str_dup(w->arena, text); /* ends with a NUL */
         if (w->kernel[i].manifest.payload_kind != KILN_PAYLOAD_C)
             st = KILN_ERROR(UNIMPLEMENTED, "kernel %u is no C text", i);
+        else
+            st = kiln_status_note(
+                kiln_manifest_refuse_cluster_or_maps(&w->kernel[i].manifest, "static C"),
+                "kernel %u", i);
     }
     return st;
 }

@@ -397,6 +397,10 @@ static kiln_status decode_kernels(writer *w) {
     w->first_payload = KILN_ARENA_ARRAY(w->arena, uint32_t, w->plan->kernel_count + 1);
     for (uint32_t i = 0; i < w->plan->kernel_count; i++) {
         kiln_status st = kiln_artefact_decode(w->plan->kernel[i], w->arena, &w->kernel[i]);
+        if (!st)
+            st = kiln_status_note(
+                kiln_manifest_refuse_cluster_or_maps(&w->kernel[i].manifest, "WebAssembly"),
+                "kernel %u", i);
         if (st) return st;
         w->first_payload[i] = payloads;
         payloads += w->kernel[i].manifest.payload_count;

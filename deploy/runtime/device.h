@@ -100,6 +100,9 @@ typedef struct kiln_device_reading {
  * `end` may allocate, and `launch` when it sees a place for the first time. Only `list` and `open`
  * load a driver. */
 typedef struct kiln_device_vtable {
+    /* Launches may have clusters and tensor maps. Without it artefacts that have them are refused
+     * before `check` and `load`. */
+    bool runs_clusters;
     /* The existing devices, by index, without opening one: [*out_count], at least one; all of
      * it in `arena`. NOT_FOUND: there is no driver, or no device; the note says what to install.
      * UNIMPLEMENTED: this program cannot load drivers. */

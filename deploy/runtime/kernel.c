@@ -1,5 +1,6 @@
 #include "deploy/runtime/kernel.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -62,6 +63,13 @@ static kiln_status find_row(const kiln_manifest *manifest, const kiln_device_row
     return KILN_OK;
 }
 
+static kiln_status check_launches(const kiln_manifest *manifest, const kiln_device_row *row) {
+    char who[64];
+    if (row->vtable->runs_clusters) return KILN_OK;
+    (void)snprintf(who, sizeof who, "a device %s", row->name);
+    return kiln_manifest_refuse_cluster_or_maps(manifest, who);
+}
+
 /* Reads and checks the parts of an artefact that need no device; views point into `bytes`. */
 static kiln_status read_artefact(kiln_str bytes, kiln_arena *arena, kiln_artefact *out_artefact,
                                  kiln_target *out_target, const kiln_device_row **out_row,
@@ -74,7 +82,7 @@ static kiln_status read_artefact(kiln_str bytes, kiln_arena *arena, kiln_artefac
     if (!st && kiln_payload_of(out_target->kind) != kind)
         st = KILN_ERROR(DATA_LOSS, "a payload %s does not run on %.*s", kiln_payload_name(kind),
                         KILN_STR_ARG(out_artefact->manifest.target));
-    return st;
+    return st ? st : check_launches(&out_artefact->manifest, *out_row);
 }
 
 kiln_status kiln_kernel_check(kiln_str artefact_bytes) {

@@ -33,7 +33,7 @@ typedef struct kiln_call kiln_call;
  * known, the payloads pass the check of their device's row (CPU code: they link, and have the
  * entries in the manifest). Builders call this on their results. Errors: those of
  * kiln_artefact_decode, kiln_target_parse and the row's check; UNIMPLEMENTED when no device runs
- * such payloads, or the ABI version is not ours. */
+ * such payloads, the ABI version is not ours, or the device has no clusters and tensor maps. */
 KILN_MUST_USE kiln_status kiln_kernel_check(kiln_str artefact_bytes);
 
 /* Loads an artefact for calling; `artefact_bytes` is not needed afterwards. `device` outlives the

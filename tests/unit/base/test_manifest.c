@@ -94,6 +94,26 @@ static kiln_artefact example_of_launches(kiln_manifest_arg arg[6], kiln_manifest
     return artefact;
 }
 
+/* The same; the last one copies boxes of "transformed" and of the packed weights, in clusters of 4.
+ */
+static kiln_artefact example_of_maps(kiln_manifest_arg arg[6], kiln_manifest_launch launch[3]) {
+    static const kiln_manifest_map map[] = {
+        {.arg = 0, .rank = 1, .dtype = KILN_F32, .size = {3}, .stride_bytes = {4}, .box = {4}},
+        {.arg = 1,
+         .offset_bytes = 4096,
+         .rank = 2,
+         .dtype = KILN_F32,
+         .size = {64, 16},
+         .stride_bytes = {4, 256},
+         .box = {32, 8},
+         .is_permuted = true}};
+    const kiln_artefact artefact = example_of_launches(arg, launch);
+    launch[2].cluster = 4;
+    launch[2].map_count = 2;
+    launch[2].map = map;
+    return artefact;
+}
+
 static void encode(const kiln_artefact *artefact, kiln_strbuf *out) {
     kiln_strbuf_reset(out);
     kiln_artefact_encode(artefact, out);
@@ -121,19 +141,26 @@ static void artefact_round_trips_and_is_deterministic(void **state) {
     kiln_strbuf_deinit(&text_again);
 }
 
-/* Artefacts are named by their hash, in databases and recorded sessions. */
-static void plain_artefacts_keep_their_bytes(void **state) {
-    (void)state;
-    kiln_manifest_arg arg[4];
-    kiln_artefact artefact = example(arg);
+static void expect_digest(const kiln_artefact *artefact, const char *expected) {
     kiln_strbuf bytes = {0};
     kiln_digest digest;
     char text[KILN_DIGEST_TEXT];
-    encode(&artefact, &bytes);
+    encode(artefact, &bytes);
     kiln_digest_of(bytes.data, bytes.size, &digest);
     kiln_digest_print(&digest, text);
-    assert_string_equal(text, "a998e4a9a8d57f5f3e74d6656c1055cb224c0506d25ea55d6f89201a1eede77e");
+    assert_string_equal(text, expected);
     kiln_strbuf_deinit(&bytes);
+}
+
+/* Artefacts are named by their hash, in databases and recorded sessions. */
+static void artefacts_of_before_keep_their_bytes(void **state) {
+    (void)state;
+    kiln_manifest_arg arg[6];
+    kiln_manifest_launch launch[3];
+    const kiln_artefact plain = example(arg);
+    expect_digest(&plain, "a998e4a9a8d57f5f3e74d6656c1055cb224c0506d25ea55d6f89201a1eede77e");
+    const kiln_artefact launches = example_of_launches(arg, launch);
+    expect_digest(&launches, "7e2f09a4897d034798ee6cec845ad172a3dd00d9cfdc823bae2cd430387e0ac0");
 }
 
 /* Readers of before know no such fill, so they refuse it. */
@@ -201,11 +228,65 @@ static void launches_round_trip(void **state) {
     kiln_strbuf_deinit(&text);
 }
 
+static void maps_and_clusters_round_trip(void **state) {
+    kiln_arena *arena = *state;
+    kiln_manifest_arg arg[6];
+    kiln_manifest_launch launch[3];
+    kiln_artefact artefact = example_of_maps(arg, launch), decoded;
+    kiln_strbuf bytes = {0}, again = {0}, text = {0};
+    encode(&artefact, &bytes);
+    expect_ok(kiln_artefact_decode(kiln_strbuf_view(&bytes), arena, &decoded));
+    encode(&decoded, &again);
+    assert_true(kiln_str_equal(kiln_strbuf_view(&bytes), kiln_strbuf_view(&again)));
+    const kiln_manifest_launch *got = decoded.manifest.launch;
+    assert_true(got[0].cluster == 1 && got[0].map_count == 0 && got[1].cluster == 1);
+    assert_true(got[2].cluster == 4 && got[2].map_count == 2);
+    assert_memory_equal(got[2].map[0].size, launch[2].map[0].size, sizeof got[2].map[0].size);
+    assert_int_equal(got[2].map[1].arg, 1);
+    assert_true(got[2].map[1].is_permuted);
+    kiln_manifest_print(&decoded.manifest, &text);
+    expect_contains(text.data, "abi 3, ptx\n");
+    expect_contains(text.data,
+                    "grid 8x8x8 group 256x1x1 cluster 4\n"
+                    "    map of matrix: f32 from byte 0 size 3 box 4\n"
+                    "    map of weight.packed: f32 from byte 4096 size 64x16 stride 256 box 32x8 "
+                    "permuted\n");
+    kiln_strbuf_deinit(&bytes);
+    kiln_strbuf_deinit(&again);
+    kiln_strbuf_deinit(&text);
+}
+
+/* Readers of before skip keys that they do not know, so the version must tell them; and a manifest
+ * must not hide its maps behind an old one. */
+static void only_maps_and_clusters_raise_the_version(void **state) {
+    kiln_arena *arena = *state;
+    kiln_manifest_arg arg[6];
+    kiln_manifest_launch launch[3];
+    kiln_strbuf bytes = {0};
+    for (int k = 0; k < 4; k++) {
+        kiln_artefact artefact = example_of_maps(arg, launch), decoded;
+        if (k % 2 == 0) launch[2].cluster = 0;
+        if (k < 2) launch[2].map_count = 0;
+        encode(&artefact, &bytes);
+        expect_ok(kiln_artefact_decode(kiln_strbuf_view(&bytes), arena, &decoded));
+        assert_int_equal(decoded.manifest.abi_version,
+                         k ? KILN_MANIFEST_ABI_MAPS : KILN_MANIFEST_ABI_LAUNCHES);
+        /* The version is the first value of the manifest, behind 24 bytes of header, 3 of a map and
+         * a key. */
+        assert_int_equal(bytes.data[28], decoded.manifest.abi_version);
+        bytes.data[28]--;
+        expect_error(kiln_artefact_decode(kiln_strbuf_view(&bytes), arena, &decoded), UNIMPLEMENTED,
+                     k ? "kernel ABI 2; this version reads 3 to 3"
+                       : "kernel ABI 1; this version reads 2 to 3");
+    }
+    kiln_strbuf_deinit(&bytes);
+}
+
 static void every_truncation_is_refused(void **state) {
     kiln_arena *arena = *state;
     kiln_manifest_arg arg[6];
     kiln_manifest_launch launch[3];
-    kiln_artefact artefact = example_of_launches(arg, launch), decoded;
+    kiln_artefact artefact = example_of_maps(arg, launch), decoded;
     kiln_strbuf bytes = {0};
     encode(&artefact, &bytes);
     for (size_t size = 0; size < bytes.size; size++)
@@ -221,7 +302,7 @@ static void mutations_are_refused_or_mean_what_they_say(void **state) {
     kiln_arena *arena = *state;
     kiln_manifest_arg arg[6];
     kiln_manifest_launch launch[3];
-    kiln_artefact plain = example(arg), launches = example_of_launches(arg, launch), decoded, again;
+    kiln_artefact plain = example(arg), launches = example_of_maps(arg, launch), decoded, again;
     kiln_strbuf bytes = {0}, encoded = {0};
     kiln_rand r;
     kiln_rand_init(&r, 11);
@@ -252,7 +333,7 @@ static void mutations_are_refused_or_mean_what_they_say(void **state) {
 }
 
 typedef void (*spoil)(kiln_artefact *a);
-static void spoil_abi(kiln_artefact *a) { a->manifest.abi_version = 3; }
+static void spoil_abi(kiln_artefact *a) { a->manifest.abi_version = 4; }
 static void spoil_kind(kiln_artefact *a) { a->manifest.payload_kind = (kiln_payload_kind)9; }
 static void spoil_threads(kiln_artefact *a) { a->manifest.threads_max = 0; }
 static void spoil_scratch(kiln_artefact *a) { a->manifest.scratch_bytes = UINT64_MAX; }
@@ -283,7 +364,7 @@ static void contradictory_fields_are_refused_by_name(void **state) {
         kiln_code code;
         const char *complaint;
     } row[] = {
-        {spoil_abi, KILN_UNIMPLEMENTED, "kernel ABI 3"},
+        {spoil_abi, KILN_UNIMPLEMENTED, "kernel ABI 4; this version reads 1 to 3"},
         {spoil_kind, KILN_DATA_LOSS, "key 2"},
         {spoil_threads, KILN_DATA_LOSS, "key 8"},
         {spoil_scratch, KILN_DATA_LOSS, "key 9"},
@@ -370,6 +451,37 @@ static void spoil_launch_count(kiln_artefact *a, kiln_manifest_launch launch[3])
     a->manifest.launch_count = KILN_ARRAY_COUNT(many);
 }
 
+static void spoil_cluster(kiln_artefact *a, kiln_manifest_launch launch[3]) {
+    (void)a;
+    launch[2].cluster = 3;
+}
+static void spoil_large_cluster(kiln_artefact *a, kiln_manifest_launch launch[3]) {
+    (void)a;
+    launch[1].cluster = KILN_LAUNCH_CLUSTER_MAX + 1;
+}
+static void spoil_map_count(kiln_artefact *a, kiln_manifest_launch launch[3]) {
+    static const kiln_manifest_map many[KILN_LAUNCH_MAPS_MAX + 1];
+    (void)a;
+    launch[1].map = many;
+    launch[1].map_count = KILN_ARRAY_COUNT(many);
+}
+static kiln_manifest_map spoilt_map;
+static void spoil_map_arg(kiln_artefact *a, kiln_manifest_launch launch[3]) {
+    (void)a;
+    spoilt_map = launch[2].map[1];
+    spoilt_map.arg = 3;
+    launch[2].map = &spoilt_map;
+    launch[2].map_count = 1;
+}
+static void spoil_map_size(kiln_artefact *a, kiln_manifest_launch launch[3]) {
+    spoil_map_arg(a, launch);
+    spoilt_map.arg = 0; /* a table of 12 bytes */
+}
+static void spoil_map_type(kiln_artefact *a, kiln_manifest_launch launch[3]) {
+    spoil_map_arg(a, launch);
+    spoilt_map.dtype = (kiln_dtype)99;
+}
+
 static void contradictory_launches_are_refused_by_name(void **state) {
     kiln_arena *arena = *state;
     static const struct {
@@ -389,11 +501,17 @@ static void contradictory_launches_are_refused_by_name(void **state) {
         {spoil_executed, "key 13"},
         {spoil_table, "argument 5: a table of 12 bytes that brings along 8"},
         {spoil_launch_count, "513 launches"},
+        {spoil_cluster, "launch 2: 8 groups along x in clusters of 3"},
+        {spoil_large_cluster, "launch 1: key 8: 9 is not in [2, 8]"},
+        {spoil_map_count, "launch 1: key 9: 9 tensor maps; from 1 to 8"},
+        {spoil_map_arg, "launch 2: tensor map 0: argument 3 of the launch's 3"},
+        {spoil_map_size, "launch 2: tensor map 0: it begins at byte 4096 of the argument's 12"},
+        {spoil_map_type, "launch 2: key 9: tensor map 0"},
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
         kiln_manifest_arg arg[6];
         kiln_manifest_launch launch[3];
-        kiln_artefact artefact = example_of_launches(arg, launch), decoded;
+        kiln_artefact artefact = example_of_maps(arg, launch), decoded;
         kiln_strbuf bytes = {0};
         row[i].spoil(&artefact, launch);
         encode(&artefact, &bytes);
@@ -406,10 +524,12 @@ static void contradictory_launches_are_refused_by_name(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(artefact_round_trips_and_is_deterministic),
-        test_with_arena(plain_artefacts_keep_their_bytes),
+        test_with_arena(artefacts_of_before_keep_their_bytes),
         test_with_arena(ranges_round_trip),
         test_with_arena(plain_artefacts_are_one_launch_per_phase),
         test_with_arena(launches_round_trip),
+        test_with_arena(maps_and_clusters_round_trip),
+        test_with_arena(only_maps_and_clusters_raise_the_version),
         test_with_arena(contradictory_launches_are_refused_by_name),
         test_with_arena(every_truncation_is_refused),
         test_with_arena(mutations_are_refused_or_mean_what_they_say),

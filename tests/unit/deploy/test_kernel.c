@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -384,8 +385,51 @@ static void foreign_payload_or_version_is_refused(void **state) {
     w->manifest.payload_kind = KILN_PAYLOAD_PTX;
     refused(w, "kernel_static.o", KILN_DATA_LOSS, "a payload ptx does not run on");
     w->manifest = good;
-    w->manifest.abi_version = KILN_MANIFEST_ABI_LAUNCHES + 1;
-    refused(w, "kernel_static.o", KILN_UNIMPLEMENTED, "kernel ABI 3");
+    w->manifest.abi_version = KILN_MANIFEST_ABI_MAPS + 1;
+    refused(w, "kernel_static.o", KILN_UNIMPLEMENTED, "kernel ABI 4");
+}
+
+/* Artefacts of every kind of device, with a cluster, a tensor map, or both, are refused before
+ * their code is looked at by all that cannot run them. */
+static void clusters_and_maps_are_for_devices_that_run_them(void **state) {
+    world *w = *state;
+    static const uint32_t arg[] = {0, 1, 2};
+    static const kiln_manifest_map map = {
+        .dtype = KILN_F32, .rank = 1, .size = {16}, .stride_bytes = {4}, .box = {16}};
+    static const char *const target[] = {
+        [KILN_DEVICE_CPU] = NULL, /* this machine */
+        [KILN_DEVICE_NULL] = "null",    [KILN_DEVICE_OPENCL] = "opencl",
+        [KILN_DEVICE_CUDA] = "h200",    [KILN_DEVICE_LINE] = "cpu:thumbv7em-none-eabihf",
+        [KILN_DEVICE_VTA] = "vta:pynq",
+    };
+    kiln_manifest_launch launch = {.phase = KILN_LAUNCH_RUN,
+                                   .entry = KILN_STR(KILN_ENTRY_RUN),
+                                   .grid = {2, 1, 1},
+                                   .group = {1, 1, 1},
+                                   .arg_count = 3,
+                                   .arg = arg,
+                                   .map = &map};
+    without_packing(w);
+    w->manifest.launch_count = 1;
+    w->manifest.launch = &launch;
+    for (uint32_t i = 0; i < kiln_device_row_count(); i++) {
+        const kiln_device_row *row = kiln_device_row_at(i);
+        char text[64];
+        if (row->vtable->runs_clusters) continue;
+        (void)snprintf(text, sizeof text, "a device %s runs neither", row->name);
+        w->manifest.payload_kind = row->payload;
+        if (target[row->kind]) w->manifest.target = kiln_str_from(target[row->kind]);
+        for (uint32_t k = 1; k < 4; k++) {
+            launch.cluster = k & 1 ? 2 : 0;
+            launch.map_count = k >> 1;
+            refused(w, "kernel_static.o", KILN_UNIMPLEMENTED, text);
+            kiln_status st =
+                kiln_kernel_check(fixture_artefact(&w->arena, &w->manifest, "kernel_static.o"));
+            assert_int_equal(kiln_status_code(st), KILN_UNIMPLEMENTED);
+            assert_non_null(strstr(kiln_status_text(st), text));
+            kiln_status_free(st);
+        }
+    }
 }
 
 static void damaged_artefact_is_refused(void **state) {
@@ -434,6 +478,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test_setup_teardown(failing_prepare_is_an_error, set_up, tear_down),
         cmocka_unit_test_setup_teardown(link_error_is_found_without_loading, set_up, tear_down),
         cmocka_unit_test_setup_teardown(foreign_payload_or_version_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(clusters_and_maps_are_for_devices_that_run_them, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(damaged_artefact_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(status_of_the_kernel_is_returned, set_up, tear_down),
     };

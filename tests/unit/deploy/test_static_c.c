@@ -12,6 +12,7 @@
 #include "compiler-core/core.h"
 #include "compiler-core/frontend/frontend.h"
 #include "deploy/pack/pack.h"
+#include "deploy/pack/wasm_module.h"
 #include "tests/support/interpreter.h"
 #include "tests/support/targets.h"
 #include "tests/unit/compiler-core/graph/support.h"
@@ -251,6 +252,47 @@ static void digits_take_at_most_64_kb_beside_their_weights(void **state) {
     remove_folder(n.folder);
 }
 
+/* Gives the plan's first kernel a cluster. */
+static void spoil_kernel(kiln_module_plan *plan, kiln_arena *arena) {
+    kiln_artefact artefact;
+    kiln_strbuf bytes = {0};
+    expect_ok(kiln_artefact_decode(plan->kernel[0], arena, &artefact));
+    kiln_manifest_launch *launch = kiln_arena_copy(arena, artefact.manifest.launch,
+                                                   artefact.manifest.launch_count * sizeof *launch);
+    launch[0].grid[0] = launch[0].cluster = 2;
+    artefact.manifest.launch = launch;
+    kiln_artefact_encode(&artefact, &bytes);
+    kiln_str *kernel = kiln_arena_copy(arena, plan->kernel, plan->kernel_count * sizeof *kernel);
+    kernel[0] = kiln_strbuf_end(&bytes, arena);
+    plan->kernel = kernel;
+}
+
+static void kernels_with_clusters_are_refused(void **state) {
+    kiln_strbuf source = {0}, header = {0};
+    kiln_static_c_sizes sizes;
+    static const char *const target_text[] = {"x86-64", "wasm"};
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(target_text); i++) {
+        kiln_module_bucket only = {0};
+        const kiln_module_sizes module = {.bucket_count = 1, .bucket = &only};
+        kiln_target target = target_of(*state, target_text[i]);
+        const kiln_pack_options options = {.model_name = KILN_STR("test"), .as_c = i == 0};
+        kiln_compilation *compilation = NULL;
+        expect_ok(
+            kiln_compilation_create(graph_of(*state, CONVOLUTION), &target, *state, &compilation));
+        expect_ok(kiln_pack_plan(compilation, &options, *state, &only.plan, NULL));
+        spoil_kernel(&only.plan, *state);
+        kiln_status st =
+            i == 0 ? kiln_static_c(&module, KILN_STR("net"), *state, &source, &header, &sizes)
+                   : kiln_wasm_module_encode(&module, *state, &source);
+        expect_error(st, UNIMPLEMENTED,
+                     i == 0 ? "kernel 0: launch 0 has clusters of 2 groups and 0 tensor maps; "
+                              "static C runs neither"
+                            : "WebAssembly runs neither clusters nor tensor maps");
+    }
+    kiln_strbuf_deinit(&source);
+    kiln_strbuf_deinit(&header);
+}
+
 static void a_plan_of_objects_is_refused(void **state) {
     kiln_strbuf source = {0}, header = {0};
     kiln_module_bucket only = {0};
@@ -434,6 +476,7 @@ int main(void) {
         test_with_arena(steps_with_the_same_weights_pack_them_once),
         test_with_arena(it_needs_no_allocation_no_files_and_no_threads),
         test_with_arena(digits_take_at_most_64_kb_beside_their_weights),
+        test_with_arena(kernels_with_clusters_are_refused),
         test_with_arena(a_plan_of_objects_is_refused),
         test_with_arena(digits_run_on_a_cortex_m),
         test_with_arena(a_convolution_runs_on_a_cortex_m),

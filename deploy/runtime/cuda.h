@@ -1,7 +1,7 @@
 /* The part of the CUDA driver API that Kiln uses: types, constants and functions, by the names of
  * NVIDIA's header with Kiln's prefix, so that building needs no package. The functions are those of
  * libcuda.so.1, loaded when a device is opened (driver.h). Source: CUDA Driver API reference,
- * version 12; all of it exists since 11.0. */
+ * version 12; all of it exists since 11.0, unless a table says otherwise. */
 #ifndef KILN_DEPLOY_CUDA_H
 #define KILN_DEPLOY_CUDA_H
 
@@ -46,6 +46,24 @@ enum {
     KILN_CU_STREAM_NON_BLOCKING = 1,
     KILN_CU_EVENT_DEFAULT = 0,
     KILN_CU_CAPTURE_THREAD = 1 /* STREAM_CAPTURE_MODE_THREAD_LOCAL */
+};
+
+/* A tensor map (CUtensorMap), opaque: kernels get it by value. */
+typedef struct kiln_cu_map {
+    _Alignas(64) uint64_t word[16];
+} kiln_cu_map;
+
+/* What tensor maps are encoded with: TENSOR_MAP_*. */
+enum {
+    KILN_CU_MAP_UINT8 = 0, /* DATA_TYPE_* */
+    KILN_CU_MAP_UINT16 = 1,
+    KILN_CU_MAP_UINT32 = 2,
+    KILN_CU_MAP_UINT64 = 4,
+    KILN_CU_MAP_INTERLEAVE_NONE = 0,
+    KILN_CU_MAP_SWIZZLE_NONE = 0,
+    KILN_CU_MAP_SWIZZLE_128B = 3,      /* units of 16 bytes within 128 */
+    KILN_CU_MAP_L2_PROMOTION_256B = 3, /* bytes that the L2 fetches at once */
+    KILN_CU_MAP_FILL_ZEROS = 0         /* FLOAT_OOB_FILL_NONE */
 };
 
 /* X(name, symbol, parameters); every one returns a CUresult, an int. The symbol contains the
@@ -105,13 +123,23 @@ enum {
     X(GraphLaunch, "cuGraphLaunch", (kiln_cu_graph_exec, kiln_cu_stream))  \
     X(GraphExecDestroy, "cuGraphExecDestroy", (kiln_cu_graph_exec))
 
+/* The same for tensor maps, since 12.0. Map, type, rank, address, sizes, strides in bytes (rank -
+ * 1), box, steps between elements, interleave, swizzle, promotion, fill. */
+#define KILN_CU_MAP_VERSION 12000
+#define KILN_CU_MAP_FUNCTIONS(X)                                                                   \
+    X(TensorMapEncodeTiled, "cuTensorMapEncodeTiled",                                              \
+      (kiln_cu_map *, int, uint32_t, void *, const uint64_t *, const uint64_t *, const uint32_t *, \
+       const uint32_t *, int, int, int, int))
+
 /* The functions by their names without "cu". */
 typedef struct kiln_cu {
 #define X(name, symbol, parameters) int(*name) parameters;
     KILN_CU_FUNCTIONS(X)
     KILN_CU_GRAPH_FUNCTIONS(X)
+    KILN_CU_MAP_FUNCTIONS(X)
 #undef X
     bool has_graphs; /* the functions of graphs exist */
+    bool has_maps;   /* that of tensor maps exists */
 } kiln_cu;
 
 #endif

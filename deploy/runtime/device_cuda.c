@@ -7,9 +7,10 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
-#include "base/check.h"
 #include "base/macros.h"
 #include "deploy/runtime/cuda.h"
+#include "deploy/runtime/cuda_check.h"
+#include "deploy/runtime/cuda_maps.h"
 #include "deploy/runtime/device.h"
 #include "deploy/runtime/driver.h"
 #include "deploy/runtime/nvml.h"
@@ -22,8 +23,6 @@
 #define LOG_BYTES 4096u
 #define VERSION_MIN 11000         /* the first that translates PTX for sm_80 */
 #define PLAIN_SHARED_BYTES 49152u /* the limit unless the function's attribute is raised */
-#define GRID_YZ_MAX 65535u
-#define GROUP_Z_MAX 64u
 
 static const kiln_driver_library library = {
     .file = "libcuda.so.1",
@@ -50,6 +49,7 @@ typedef struct cuda_launch {
     kiln_cu_function function;
     uint32_t grid[3], group[3], shared_bytes, arg_count;
     bool has_scratch;
+    kiln_cuda_maps maps;
 } cuda_launch;
 
 typedef struct cuda_program {
@@ -130,6 +130,17 @@ static void load_graphs(kiln_cu *cu) {
     kiln_status_free(st);
 }
 
+static void load_maps(kiln_cu *cu, int version) {
+    const kiln_driver_function function[] = {
+#define X(name, symbol, parameters) {symbol, &cu->name},
+        KILN_CU_MAP_FUNCTIONS(X)
+#undef X
+    };
+    kiln_status st = kiln_driver_load(&library, function, KILN_ARRAY_COUNT(function));
+    cu->has_maps = !st && version >= KILN_CU_MAP_VERSION;
+    kiln_status_free(st);
+}
+
 static kiln_status load_driver(kiln_cu *cu, int *out_version) {
     const kiln_driver_function function[] = {
 #define X(name, symbol, parameters) {symbol, &cu->name},
@@ -141,6 +152,7 @@ static kiln_status load_driver(kiln_cu *cu, int *out_version) {
     load_graphs(cu);
     int code = cu->DriverGetVersion(out_version);
     if (code) return refuse(cu, "asking for the driver's version", code);
+    load_maps(cu, *out_version);
     if (*out_version < VERSION_MIN)
         return KILN_ERROR(FAILED_PRECONDITION,
                           "the driver is too old: it supports CUDA %d.%d, Kiln needs %d.%d",
@@ -493,50 +505,6 @@ static int32_t cuda_copy(void *context, kiln_copy_direction direction, kiln_devi
 
 /* ---- programs -------------------------------------------------------------------------------- */
 
-static uint32_t count_words(kiln_str text, const char *word) {
-    const size_t size = strlen(word);
-    uint32_t count = 0;
-    for (size_t i = 0; i + size <= text.size; i++) count += !memcmp(text.data + i, word, size);
-    return count;
-}
-
-/* A launch must pass exactly as many pointers as the code has parameters: the driver would read
- * beyond the array.
- */
-static kiln_status check_parameters(const kiln_artefact *artefact,
-                                    const kiln_manifest_launch *launch) {
-    kiln_str text;
-    const uint32_t wanted = launch->arg_count + (launch->scratch_bytes[KILN_MEMORY_DEVICE] > 0);
-    KILN_CHECK(kiln_text_payload_find(kiln_artefact_payload(artefact, launch->payload), ".entry",
-                                      launch->entry, &text));
-    const uint32_t count = count_words(text, ".param"), pointers = count_words(text, ".u64");
-    if (count != wanted || pointers != wanted || count_words(text, "[") > 0)
-        return KILN_ERROR(DATA_LOSS,
-                          "the code has %u parameters, %u of them pointers; the launch "
-                          "has %u",
-                          count, pointers, wanted);
-    return KILN_OK;
-}
-
-static kiln_status cuda_check(const kiln_artefact *artefact, const kiln_target *target) {
-    const kiln_manifest *manifest = &artefact->manifest;
-    kiln_status st = kiln_text_payload_check(artefact, target, KILN_PAYLOAD_PTX, ".entry");
-    for (uint32_t i = 0; !st && i < manifest->launch_count; i++) {
-        const kiln_manifest_launch *launch = &manifest->launch[i];
-        if (launch->grid[1] > GRID_YZ_MAX || launch->grid[2] > GRID_YZ_MAX)
-            st = KILN_ERROR(FAILED_PRECONDITION,
-                            "launch %u: %u by %u groups along y and z; CUDA has at most %u each", i,
-                            launch->grid[1], launch->grid[2], GRID_YZ_MAX);
-        else if (launch->group[2] > GROUP_Z_MAX)
-            st = KILN_ERROR(FAILED_PRECONDITION,
-                            "launch %u: a group of %u threads along z; CUDA has at most %u", i,
-                            launch->group[2], GROUP_Z_MAX);
-        else
-            st = kiln_status_note(check_parameters(artefact, launch), "launch %u", i);
-    }
-    return st;
-}
-
 static void cuda_unload(void *context, void *loaded) {
     cuda_state *s = context;
     cuda_program *program = loaded;
@@ -544,6 +512,8 @@ static void cuda_unload(void *context, void *loaded) {
     (void)s->cu.StreamSynchronize(s->stream);
     for (uint32_t i = 0; i < program->payload_count; i++)
         if (program->payload[i]) (void)s->cu.ModuleUnload(program->payload[i]);
+    for (uint32_t i = 0; i < program->launch_count; i++)
+        kiln_cuda_maps_deinit(&program->launch[i].maps);
     if (program->scratch) (void)s->cu.MemFree(program->scratch);
     kiln_free(program->launch);
     kiln_free(program->payload);
@@ -615,6 +585,7 @@ static kiln_status make_launch(cuda_state *s, const kiln_manifest_launch *launch
     made->arg_count = launch->arg_count;
     made->shared_bytes = (uint32_t)launch->scratch_bytes[KILN_MEMORY_SHARED];
     made->has_scratch = launch->scratch_bytes[KILN_MEMORY_DEVICE] > 0;
+    kiln_cuda_maps_init(&made->maps, launch);
     int code = s->cu.ModuleGetFunction(&made->function, payload, entry);
     return code ? refuse(&s->cu, entry, code) : check_function(s, made);
 }
@@ -628,10 +599,24 @@ static kiln_status make_scratch(cuda_state *s, const kiln_manifest *manifest,
     return kiln_status_note(make_memory(s, most, &program->scratch), "scratch");
 }
 
+/* Clusters need no check: a driver that does not know them refuses the code. */
+static kiln_status check_driver(const cuda_state *s, const kiln_manifest *manifest) {
+    for (uint32_t i = 0; !s->cu.has_maps && i < manifest->launch_count; i++)
+        if (manifest->launch[i].map_count > 0)
+            return KILN_ERROR(
+                FAILED_PRECONDITION,
+                "launch %u has tensor maps, which drivers make since CUDA %d.%d; this "
+                "one supports CUDA %d.%d: install a newer driver",
+                i, KILN_CU_MAP_VERSION / 1000, KILN_CU_MAP_VERSION % 1000 / 10, s->version / 1000,
+                s->version % 1000 / 10);
+    return KILN_OK;
+}
+
 static kiln_status cuda_load(void *context, const kiln_artefact *artefact, void **out_program) {
     cuda_state *s = context;
     const kiln_manifest *manifest = &artefact->manifest;
-    kiln_status st = cuda_check(artefact, s->target);
+    kiln_status st = kiln_cuda_check(artefact, s->target);
+    if (!st) st = check_driver(s, manifest);
     if (st) return st;
     enter(s);
     cuda_program *program = kiln_alloc(sizeof *program);
@@ -662,18 +647,22 @@ static int32_t cuda_launch_run(void *context, void *loaded, uint32_t index,
     (void)services;
     cuda_state *s = context;
     cuda_program *program = loaded;
-    const cuda_launch *launch = &program->launch[index];
+    cuda_launch *launch = &program->launch[index];
     kiln_cu_pointer pointer[KILN_MANIFEST_ARGS_MAX + 1];
-    void *parameter[KILN_MANIFEST_ARGS_MAX + 1];
+    void *parameter[KILN_MANIFEST_ARGS_MAX + 1 + KILN_LAUNCH_MAPS_MAX];
     const uint32_t count = launch->arg_count + launch->has_scratch;
     for (uint32_t i = 0; i < launch->arg_count; i++)
         pointer[i] = (uintptr_t)args[i]->data + args[i]->byte_offset;
     pointer[launch->arg_count] = program->scratch;
     for (uint32_t i = 0; i < count; i++) parameter[i] = &pointer[i];
+    for (uint32_t i = 0; i < launch->maps.count; i++)
+        parameter[count + i] = &launch->maps.encoded[i];
     enter(s);
-    int code = s->cu.LaunchKernel(
-        launch->function, launch->grid[0], launch->grid[1], launch->grid[2], launch->group[0],
-        launch->group[1], launch->group[2], launch->shared_bytes, s->stream, parameter, NULL);
+    int code = kiln_cuda_maps_encode(&launch->maps, &s->cu, pointer);
+    if (code) return fail(s, "encoding a tensor map", code);
+    code = s->cu.LaunchKernel(launch->function, launch->grid[0], launch->grid[1], launch->grid[2],
+                              launch->group[0], launch->group[1], launch->group[2],
+                              launch->shared_bytes, s->stream, parameter, NULL);
     return code ? fail(s, "a launch", code) : KILN_KERNEL_OK;
 }
 
@@ -756,6 +745,7 @@ static bool cuda_read(void *context, kiln_device_reading *out_reading) {
 }
 
 const kiln_device_vtable kiln_device_cuda = {
+    .runs_clusters = true,
     .list = cuda_list,
     .open = cuda_open,
     .close = cuda_close,
@@ -766,7 +756,7 @@ const kiln_device_vtable kiln_device_cuda = {
     .allocate_host = cuda_allocate_host,
     .release_host = cuda_release_host,
     .index = cuda_index,
-    .check = cuda_check,
+    .check = kiln_cuda_check,
     .load = cuda_load,
     .unload = cuda_unload,
     .launch = cuda_launch_run,

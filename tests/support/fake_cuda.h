@@ -9,6 +9,10 @@
  * kept with the arguments that they have then, and not done; any other call on the stream or that
  * takes memory fails and spoils the capture, as it does with the driver.
  *
+ * Tensor maps: it checks what it is given as the driver's reference demands, and that all of the
+ * map is memory. A parameter of 128 bytes is such a map; a kernel of the host sees what it was made
+ * of (fake_cuda_map). Code with .reqnctapercluster is launched in whole clusters.
+ *
  * A test in the same process finds `fake_cuda_state` with dlsym. Other programs read their
  * environment: KILN_CUDA_FAKE_FAIL=SYMBOL:N:CODE gives the N-th call of a function that result,
  * KILN_CUDA_FAKE_DEVICES=N is how many there are, KILN_CUDA_FAKE_VERSION the driver's; of the
@@ -25,6 +29,19 @@
 
 /* A launch on the host; `parameter` as cuLaunchKernel has it, over memory that can be followed. */
 typedef void (*fake_cuda_run)(const uint32_t grid[3], const uint32_t group[3], void **parameter);
+
+#define FAKE_CUDA_MAP_MARK UINT64_C(0x70616d2d656b6166)
+#define FAKE_CUDA_MAP_BYTES 128
+
+/* What is in a tensor map, of which kernels have the bytes: more than the driver tells. */
+typedef struct fake_cuda_map {
+    uint64_t mark; /* FAKE_CUDA_MAP_MARK */
+    uint64_t address;
+    uint64_t stride_bytes[4]; /* from the second dimension on */
+    uint32_t size[5];         /* 0: 2^32 */
+    uint16_t box[5];
+    uint8_t rank, type, swizzle, promotion;
+} fake_cuda_map;
 
 typedef struct fake_cuda_device {
     const char *name;
@@ -58,6 +75,8 @@ typedef struct fake_cuda {
     int graphs, captures, graph_launches; /* graphs that are alive, of both kinds */
     int dynamic_shared;                   /* that a function was allowed last */
     int launch_shared;                    /* that a launch asked for last */
+    int launch_cluster; /* groups of a cluster of the last launch; 1: without clusters */
+    int maps;           /* that were encoded */
 } fake_cuda;
 
 #endif

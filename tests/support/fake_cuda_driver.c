@@ -29,6 +29,7 @@ fake_cuda fake_cuda_state = {
 
 #define NODES_MAX 64
 #define PARAMETERS_MAX 40
+#define MAPS_MAX 8
 
 enum { CONTEXT = 1, STREAM, EVENT, MODULE, FUNCTION, GRAPH, GRAPH_EXEC };
 enum { CAPTURE_UNSUPPORTED = 900, CAPTURE_INVALIDATED = 901 };
@@ -39,6 +40,7 @@ typedef struct node {
     uint32_t grid[3], group[3];
     unsigned shared_bytes;
     kiln_cu_pointer parameter[PARAMETERS_MAX], to, from;
+    uint8_t map[MAPS_MAX][FAKE_CUDA_MAP_BYTES]; /* the last parameters */
     size_t size_bytes;
 } node;
 
@@ -531,19 +533,113 @@ EXPORT(cuFuncSetAttribute, kiln_cu_function function, int which, int value) {
     return 0;
 }
 
-static int count_parameters(const thing *function) {
-    const char *at = strstr(function->of->text, function->entry);
-    const char *end = at ? strchr(at, ')') : NULL;
-    int count = 0;
-    for (; at && (at = strstr(at, ".param")) && at < end; at++) count++;
-    return count;
+/* ---- tensor maps ----------------------------------------------------------------------------- */
+
+_Static_assert(sizeof(fake_cuda_map) <= FAKE_CUDA_MAP_BYTES, "what kernels get");
+_Static_assert(sizeof(kiln_cu_map) == FAKE_CUDA_MAP_BYTES, "CUDA's size");
+
+static const char *what_is_wrong(const kiln_cu_map *map, int type, uint32_t rank,
+                                 const uint32_t *step, int interleave, int swizzle, int promotion,
+                                 int fill) {
+    if (!map || (uintptr_t)map % 64 != 0) return "the map's address";
+    if (type < 0 || type > 12) return "the type";
+    if (rank < 1 || rank > 5) return "the rank";
+    for (uint32_t d = 0; d < rank; d++)
+        if (step[d] < 1 || step[d] > 8) return "a step";
+    if (interleave != 0) return "the interleave, which wants three dimensions";
+    if (swizzle < 0 || swizzle > 6) return "the swizzle";
+    if (promotion < 0 || promotion > 3) return "the promotion";
+    return fill == 0 ? NULL : "the fill, which only floats have";
 }
 
-/* Each parameter of Kiln's kernels is a pointer: there are as many as the text declares. */
+static size_t bytes_of_type(int type) {
+    static const uint8_t bytes[13] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
+    return bytes[type];
+}
+
+/* Of sizes, strides and box; NULL: nothing, and `out_bytes` is how far the map reaches. */
+static const char *what_is_wrong_in(uint32_t rank, size_t element, const uint64_t *size,
+                                    const uint64_t *stride, const uint32_t *box, int swizzle,
+                                    size_t *out_bytes) {
+    *out_bytes = element;
+    for (uint32_t d = 0; d < rank; d++) {
+        if (size[d] < 1 || size[d] > UINT64_C(1) << 32) return "a size";
+        if (box[d] < 1 || box[d] > 256) return "a box";
+        if (d > 0 && (stride[d - 1] % 16 != 0 || stride[d - 1] >= UINT64_C(1) << 40))
+            return "a stride";
+        *out_bytes += (size[d] - 1) * (d > 0 ? stride[d - 1] : element);
+    }
+    if (box[0] * element % 16 != 0) return "the box's row";
+    static const uint32_t row_bytes[7] = {UINT32_MAX, 32, 64, 128, 128, 128, 128};
+    return box[0] * element <= row_bytes[swizzle] ? NULL : "the box's row, wider than the swizzle";
+}
+
+EXPORT(cuTensorMapEncodeTiled, kiln_cu_map *map, int type, uint32_t rank, void *address,
+       const uint64_t *size, const uint64_t *stride, const uint32_t *box, const uint32_t *step,
+       int interleave, int swizzle, int promotion, int fill) {
+    BEGIN("cuTensorMapEncodeTiled", 1);
+    size_t bytes = 0;
+    if (S.version < 12000) return complain("cuTensorMapEncodeTiled", "called before there was one");
+    const char *wrong = what_is_wrong(map, type, rank, step, interleave, swizzle, promotion, fill);
+    if (!wrong)
+        wrong = what_is_wrong_in(rank, bytes_of_type(type), size, stride, box, swizzle, &bytes);
+    if (wrong) return complain("cuTensorMapEncodeTiled", wrong);
+    if ((uintptr_t)address % 16 != 0 || !is_memory((uintptr_t)address, bytes))
+        return complain("cuTensorMapEncodeTiled", "the address, or the map reaches beyond memory");
+    fake_cuda_map made = {.mark = FAKE_CUDA_MAP_MARK,
+                          .address = (uintptr_t)address,
+                          .rank = (uint8_t)rank,
+                          .type = (uint8_t)type,
+                          .swizzle = (uint8_t)swizzle,
+                          .promotion = (uint8_t)promotion};
+    for (uint32_t d = 0; d < rank; d++) {
+        made.size[d] = (uint32_t)size[d];
+        made.box[d] = (uint16_t)box[d];
+        if (d > 0) made.stride_bytes[d - 1] = stride[d - 1];
+    }
+    memset(map, 0, sizeof *map);
+    memcpy(map, &made, sizeof made);
+    S.maps++;
+    return 0;
+}
+
+/* ---- launches -------------------------------------------------------------------------------- */
+
+/* What a function's text declares: pointers, then maps. */
+typedef struct signature {
+    int pointers, maps;
+    unsigned cluster;
+} signature;
+
+static signature signature_of(const thing *function) {
+    signature s = {.cluster = 1};
+    const char *at = strstr(function->of->text, function->entry);
+    const char *end = at ? strchr(at, ')') : NULL, *body = end ? strchr(end, '{') : NULL;
+    for (; at && (at = strstr(at, ".param")) && at < end; at++) {
+        const char *next = strchr(at, ','), *array = strchr(at, '[');
+        if (!next || next > end) next = end;
+        s.maps += array && array < next;
+        s.pointers += !array || array >= next;
+    }
+    const char *cluster = end ? strstr(end, ".reqnctapercluster ") : NULL;
+    if (cluster && cluster < body) (void)sscanf(cluster, ".reqnctapercluster %u", &s.cluster);
+    return s;
+}
+
+static int is_map(const void *parameter) {
+    fake_cuda_map map;
+    if (!parameter) return 0;
+    memcpy(&map, parameter, sizeof map);
+    return map.mark == FAKE_CUDA_MAP_MARK && is_memory(map.address, 1);
+}
+
+/* There are as many as the text declares. */
 static int check_parameters(const thing *function, void **parameter) {
-    const int count = count_parameters(function);
-    for (int i = 0; i < count; i++)
+    const signature s = signature_of(function);
+    for (int i = 0; i < s.pointers; i++)
         if (!parameter[i] || !is_memory(*(kiln_cu_pointer *)parameter[i], 1)) return 0;
+    for (int i = 0; i < s.maps; i++)
+        if (!is_map(parameter[s.pointers + i])) return 0;
     return 1;
 }
 
@@ -560,8 +656,10 @@ static int keep_launch(thing *function, const uint32_t grid[3], const uint32_t g
     node n = {.function = function, .shared_bytes = shared_bytes};
     memcpy(n.grid, grid, sizeof n.grid);
     memcpy(n.group, group, sizeof n.group);
-    for (int i = 0; i < count_parameters(function); i++)
-        n.parameter[i] = *(kiln_cu_pointer *)parameter[i];
+    const signature s = signature_of(function);
+    for (int i = 0; i < s.pointers; i++) n.parameter[i] = *(kiln_cu_pointer *)parameter[i];
+    for (int i = 0; i < s.maps; i++)
+        memcpy(n.map[i], parameter[s.pointers + i], FAKE_CUDA_MAP_BYTES);
     return keep(&n);
 }
 
@@ -578,9 +676,13 @@ EXPORT(cuLaunchKernel, kiln_cu_function function, unsigned grid_x, unsigned grid
     if (shared_bytes > 49152 && (int)shared_bytes > of->dynamic_shared)
         return complain("cuLaunchKernel", "shared memory that the function was not allowed");
     if (!check_parameters(of, parameter))
-        return complain("cuLaunchKernel", "a parameter that is no memory of the device");
+        return complain("cuLaunchKernel", "a parameter that is no memory of the device, or no map");
+    const unsigned cluster = signature_of(of).cluster;
+    if (cluster == 0 || grid_x % cluster != 0)
+        return complain("cuLaunchKernel", "a grid that is no multiple of the cluster");
     if (capturing == (thing *)stream) return keep_launch(of, grid, group, shared_bytes, parameter);
     S.launch_shared = (int)shared_bytes;
+    S.launch_cluster = (int)cluster;
     S.launches++;
     run(of, grid, group, parameter);
     return 0;
@@ -654,10 +756,13 @@ static int run_node(const node *n) {
         memmove((void *)(uintptr_t)n->to, (const void *)(uintptr_t)n->from, n->size_bytes);
         return 0;
     }
-    for (int i = 0; i < PARAMETERS_MAX; i++)
-        parameter[i] = n->parameter[i] ? (void *)(uintptr_t)&n->parameter[i] : NULL;
-    if (!is_alive(n->function, FUNCTION) || !check_parameters(n->function, parameter))
-        return complain("cuGraphLaunch", "a function or memory that is gone");
+    if (!is_alive(n->function, FUNCTION))
+        return complain("cuGraphLaunch", "a function that is gone");
+    const signature s = signature_of(n->function);
+    for (int i = 0; i < s.pointers; i++) parameter[i] = (void *)(uintptr_t)&n->parameter[i];
+    for (int i = 0; i < s.maps; i++) parameter[s.pointers + i] = (void *)(uintptr_t)n->map[i];
+    if (!check_parameters(n->function, parameter))
+        return complain("cuGraphLaunch", "memory that is gone");
     run(n->function, n->grid, n->group, parameter);
     return 0;
 }

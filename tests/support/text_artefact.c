@@ -45,6 +45,9 @@ kiln_str text_artefact_encode(const text_artefact *a, kiln_arena *arena) {
         launch[i].group[0] = group;
         launch[i].grid[1] = launch[i].grid[2] = launch[i].group[1] = launch[i].group[2] = 1;
     }
+    launch[1].cluster = a->cluster;
+    launch[1].map_count = a->map_count;
+    launch[1].map = a->map;
     launch[2].scratch_bytes[KILN_MEMORY_SHARED] =
         a->shared_bytes ? a->shared_bytes : group * sizeof(float);
     launch[2].scratch_bytes[KILN_MEMORY_DEVICE] = TEXT_ARTEFACT_BYTES;

@@ -20,6 +20,9 @@ typedef struct text_artefact {
     const char *target, *text;
     uint32_t group;        /* threads; 0: TEXT_ARTEFACT_GROUP */
     uint64_t shared_bytes; /* 0: what the group needs */
+    /* Of run_1. */
+    uint32_t cluster, map_count;
+    const kiln_manifest_map *map;
 } text_artefact;
 
 /* Its bytes, in `arena`. */

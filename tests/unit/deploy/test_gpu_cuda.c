@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/macros.h"
+#include "deploy/runtime/cuda.h"
 #include "deploy/runtime/kernel.h"
 #include "tests/support/fake_cuda.h"
 #include "tests/support/test.h"
@@ -19,6 +21,30 @@ static const char ptx[] = "//\n.version 8.0\n.target sm_90a\n.address_size 64\n\
     ENTRY("run_1", POINTER("x") ",\n" POINTER("p") ",\n" POINTER("t") "\n")
         ENTRY("run_2", POINTER("t") ",\n" POINTER("y") ",\n" POINTER("scratch") "\n");
 
+/* The same; run_1 runs in clusters and has maps of x and p. */
+#define MAP(name) "    .param .align 64 .b8 " name "[128]"
+static const char ptx_of_maps[] = "//\n.version 8.0\n.target sm_90a\n.address_size 64\n\n" ENTRY(
+    "prepare_0", POINTER("w") ",\n" POINTER("p") "\n")
+    ENTRY(
+        "run_2",
+        POINTER("t") ",\n" POINTER("y") ",\n" POINTER(
+            "scratch") "\n") ".visible .entry run_1(" POINTER("x") ",\n" POINTER("p") ",\n" POINTER("t") ",\n" MAP("mx") ",\n" MAP("mp") ")\n.reqnctapercluster 2, 1, 1\n{\n    ret;\n}\n";
+static const kiln_manifest_map maps[] = {{.arg = 0,
+                                          .dtype = KILN_F32,
+                                          .rank = 2,
+                                          .size = {32, 32},
+                                          .stride_bytes = {4, 128},
+                                          .box = {32, 8},
+                                          .is_permuted = true},
+                                         {.arg = 1,
+                                          .offset_bytes = 1024,
+                                          .dtype = KILN_F32,
+                                          .rank = 1,
+                                          .size = {TEXT_ARTEFACT_COUNT - 256},
+                                          .stride_bytes = {4},
+                                          .box = {256}}};
+
+static void *library;
 static fake_cuda *fake;
 static fake_cuda fresh; /* as it was at the beginning */
 
@@ -253,12 +279,14 @@ static void artefacts_are_checked_without_a_driver(void **state) {
                  "232449 bytes shared by a group; the device has 232448");
     a.shared_bytes = 0;
     a.text = ENTRY("prepare_0", POINTER("w")) ENTRY("run_1", "") ENTRY("run_2", "");
-    expect_error(kiln_kernel_check(text_artefact_encode(&a, *state)), DATA_LOSS,
-                 "the code has 1 parameters, 1 of them pointers; the launch has 2");
+    expect_error(
+        kiln_kernel_check(text_artefact_encode(&a, *state)), DATA_LOSS,
+        "the code has 1 parameters: 1 pointers and 0 tensor maps; the launch passes 2 pointers");
     a.text =
         ENTRY("prepare_0", POINTER("w") ",.param .u32 n") ENTRY("run_1", "") ENTRY("run_2", "");
-    expect_error(kiln_kernel_check(text_artefact_encode(&a, *state)), DATA_LOSS,
-                 "the code has 2 parameters, 1 of them pointers; the launch has 2");
+    expect_error(
+        kiln_kernel_check(text_artefact_encode(&a, *state)), DATA_LOSS,
+        "the code has 2 parameters: 1 pointers and 0 tensor maps; the launch passes 2 pointers");
     a.text = ENTRY("prepare_0", "") ENTRY("run_1", "");
     expect_error(kiln_kernel_check(text_artefact_encode(&a, *state)), NOT_FOUND,
                  "there is no entry run_2");
@@ -315,10 +343,198 @@ static void a_spoilt_context_is_a_lost_device(void **state) {
     assert_int_equal(fake->spoilt, 0); /* with the context the fault is gone */
 }
 
+/* ---- tensor maps and clusters ---------------------------------------------------------------- */
+
+/* run_1, which reads x and p where their maps say that they are. */
+static void run_1_by_maps(const uint32_t grid[3], const uint32_t group[3], void **parameter) {
+    float *t = *(float **)parameter[2];
+    fake_cuda_map x, p;
+    memcpy(&x, parameter[3], sizeof x);
+    memcpy(&p, parameter[4], sizeof p);
+    assert_true(x.mark == FAKE_CUDA_MAP_MARK && p.mark == FAKE_CUDA_MAP_MARK);
+    assert_true(x.rank == 2 && x.size[0] == 32 && x.size[1] == 32 && x.stride_bytes[0] == 128);
+    assert_true(x.box[0] == 32 && x.box[1] == 8 && x.swizzle == KILN_CU_MAP_SWIZZLE_128B);
+    assert_true(p.rank == 1 && p.size[0] == TEXT_ARTEFACT_COUNT - 256 && p.box[0] == 256);
+    assert_int_equal(p.swizzle, KILN_CU_MAP_SWIZZLE_NONE);
+    assert_int_equal(p.type, KILN_CU_MAP_UINT32);
+    assert_int_equal(fake->launch_cluster, 2);
+    const float *from = (const float *)(uintptr_t)x.address,
+                *packed = (const float *)(uintptr_t)(p.address - 1024);
+    for (uint32_t i = 0; i < grid[0] * group[0]; i++) t[i] = from[i] + packed[i];
+}
+
+static text_artefact artefact_of_maps(void) {
+    fake->kernel[0].entry = "prepare_0", fake->kernel[0].run = prepare_0;
+    fake->kernel[1].entry = "run_1", fake->kernel[1].run = run_1_by_maps;
+    fake->kernel[2].entry = "run_2", fake->kernel[2].run = run_2;
+    return (text_artefact){.kind = KILN_PAYLOAD_PTX,
+                           .target = "h200",
+                           .text = ptx_of_maps,
+                           .cluster = 2,
+                           .map_count = 2,
+                           .map = maps};
+}
+
+static void run_and_compare(kiln_device *device, kiln_call *call, kiln_device_place y, tensors *t) {
+    memset(t->y, 0xff, sizeof t->y);
+    assert_int_equal(kiln_call_run(call, NULL), KILN_KERNEL_OK);
+    assert_int_equal(kiln_device_copy(device, KILN_COPY_FROM_DEVICE, kiln_host_place(t->y), y,
+                                      TEXT_ARTEFACT_BYTES),
+                     0);
+    assert_memory_equal(t->y, t->expected, TEXT_ARTEFACT_BYTES);
+}
+
+static void maps_are_encoded_when_an_address_is_new(void **state) {
+    kiln_device *device = open_device();
+    kiln_kernel *kernel;
+    kiln_call *call;
+    kiln_device_memory memory, other;
+    tensors *t = make_tensors(*state);
+    const text_artefact a = artefact_of_maps();
+    expect_ok(kiln_kernel_load(text_artefact_encode(&a, *state), device, &kernel));
+    expect_ok(kiln_call_create(kernel, KILN_GUARD_NONE, &call));
+    expect_ok(kiln_device_allocate(device, 3 * TEXT_ARTEFACT_BYTES, KILN_GUARD_NONE, &memory));
+    expect_ok(kiln_device_allocate(device, TEXT_ARTEFACT_BYTES, KILN_GUARD_NONE, &other));
+    bind(device, call, &memory, t);
+    expect_ok(kiln_call_prepare(call, NULL));
+    assert_int_equal(fake->maps, 0); /* the launch that packs has none */
+    const kiln_device_place y = kiln_device_place_at(device, &memory, TEXT_Y * TEXT_ARTEFACT_BYTES),
+                            x = kiln_device_place_at(device, &memory, TEXT_X * TEXT_ARTEFACT_BYTES),
+                            elsewhere = kiln_device_place_at(device, &other, 0);
+    const uint64_t before = kiln_alloc_count();
+    for (int run = 0; run < 3; run++) run_and_compare(device, call, y, t);
+    assert_int_equal(fake->maps, 2);
+    assert_int_equal(kiln_device_copy(device, KILN_COPY_WITHIN, elsewhere, x, TEXT_ARTEFACT_BYTES),
+                     0);
+    kiln_call_rebind(call, TEXT_X, elsewhere);
+    for (int run = 0; run < 3; run++) run_and_compare(device, call, y, t);
+    assert_int_equal(fake->maps, 3); /* that of p stayed */
+    kiln_call_rebind(call, TEXT_X, x);
+    run_and_compare(device, call, y, t);
+    assert_int_equal(fake->maps, 4);
+    assert_int_equal(kiln_alloc_count(), before);
+    kiln_device_release(device, &memory);
+    kiln_device_release(device, &other);
+    kiln_call_destroy(call);
+    kiln_kernel_unload(kernel);
+    kiln_device_close(device);
+}
+
+static void a_map_that_the_driver_refuses_fails_its_launch_alone(void **state) {
+    kiln_device *device = open_device();
+    kiln_kernel *kernel;
+    kiln_call *call;
+    kiln_device_memory memory;
+    tensors *t = make_tensors(*state);
+    const text_artefact a = artefact_of_maps();
+    expect_ok(kiln_kernel_load(text_artefact_encode(&a, *state), device, &kernel));
+    expect_ok(kiln_call_create(kernel, KILN_GUARD_NONE, &call));
+    expect_ok(kiln_device_allocate(device, 3 * TEXT_ARTEFACT_BYTES, KILN_GUARD_NONE, &memory));
+    bind(device, call, &memory, t);
+    expect_ok(kiln_call_prepare(call, NULL));
+    const int launches = fake->launches;
+    fail_next("cuTensorMapEncodeTiled", 2, 1);
+    assert_int_equal(kiln_call_run(call, NULL), KILN_KERNEL_FAILED);
+    expect_contains(kiln_device_error(device),
+                    "encoding a tensor map: an error of the fake driver");
+    assert_int_equal(fake->launches, launches);
+    assert_false(kiln_device_is_lost(device));
+    run_and_compare(device, call,
+                    kiln_device_place_at(device, &memory, TEXT_Y * TEXT_ARTEFACT_BYTES), t);
+    assert_int_equal(fake->maps, 2);
+    kiln_device_release(device, &memory);
+    kiln_call_destroy(call);
+    kiln_kernel_unload(kernel);
+    kiln_device_close(device);
+}
+
+static void a_driver_without_maps_is_named_when_the_code_is_loaded(void **state) {
+    kiln_kernel *kernel;
+    text_artefact a = artefact_of_maps();
+    fake->version = 11080;
+    kiln_device *device = open_device();
+    expect_error(kiln_kernel_load(text_artefact_encode(&a, *state), device, &kernel),
+                 FAILED_PRECONDITION,
+                 "launch 1 has tensor maps, which drivers make since CUDA 12.0; this one supports "
+                 "CUDA 11.8: install a newer driver");
+    assert_int_equal(fake->modules, 0);
+    expect_ok(kiln_kernel_load(artefact(*state), device, &kernel));
+    kiln_kernel_unload(kernel);
+    kiln_device_close(device);
+}
+
+typedef int (*encode_function)(kiln_cu_map *, int, uint32_t, void *, const uint64_t *,
+                               const uint64_t *, const uint32_t *, const uint32_t *, int, int, int,
+                               int);
+
+/* Arguments of cuTensorMapEncodeTiled, of which a test spoils one. */
+typedef struct encoding {
+    char *map, *address;
+    int type, interleave, swizzle, promotion, fill;
+    uint32_t rank, box[2], step[2];
+    uint64_t size[2], stride[1];
+} encoding;
+
+typedef void (*spoil)(encoding *e);
+static void spoil_map(encoding *e) { e->map += 32; }
+static void spoil_address(encoding *e) { e->address += 8; }
+static void spoil_memory(encoding *e) { e->address += 16; }
+static void spoil_host_address(encoding *e) { e->address = e->map; }
+static void spoil_type(encoding *e) { e->type = 13; }
+static void spoil_rank(encoding *e) { e->rank = 6; }
+static void spoil_size(encoding *e) { e->size[0] = 0; }
+static void spoil_stride(encoding *e) { e->stride[0] = 136; }
+static void spoil_long_stride(encoding *e) { e->stride[0] = UINT64_C(1) << 40; }
+static void spoil_box(encoding *e) { e->box[1] = 257; }
+static void spoil_row(encoding *e) { e->box[0] = 6; }
+static void spoil_wide_row(encoding *e) { e->box[0] = 36; }
+static void spoil_step(encoding *e) { e->step[1] = 0; }
+static void spoil_interleave(encoding *e) { e->interleave = 1; }
+static void spoil_swizzle(encoding *e) { e->swizzle = 7; }
+static void spoil_promotion(encoding *e) { e->promotion = 4; }
+static void spoil_fill(encoding *e) { e->fill = 1; }
+
+/* What the tests above rest on: that the fake driver refuses what CUDA's does. */
+static void the_fake_driver_looks_at_maps(void **state) {
+    (void)state;
+    static const spoil row[] = {
+        spoil_map,       spoil_address,  spoil_memory, spoil_host_address, spoil_type,
+        spoil_rank,      spoil_size,     spoil_stride, spoil_long_stride,  spoil_box,
+        spoil_row,       spoil_wide_row, spoil_step,   spoil_interleave,   spoil_swizzle,
+        spoil_promotion, spoil_fill};
+    kiln_device *device = open_device();
+    kiln_device_memory memory;
+    kiln_cu_map map[2];
+    encode_function encode;
+    *(void **)&encode = dlsym(library, "cuTensorMapEncodeTiled");
+    expect_ok(kiln_device_allocate(device, 4096, KILN_GUARD_NONE, &memory));
+    for (size_t i = 0; i <= KILN_ARRAY_COUNT(row); i++) {
+        encoding e = {.map = (char *)map,
+                      .address = memory.data,
+                      .type = KILN_CU_MAP_UINT32,
+                      .swizzle = KILN_CU_MAP_SWIZZLE_128B,
+                      .rank = 2,
+                      .box = {32, 8},
+                      .step = {1, 1},
+                      .size = {32, 32},
+                      .stride = {128}};
+        if (i > 0) row[i - 1](&e);
+        const int code =
+            encode((kiln_cu_map *)(void *)e.map, e.type, e.rank, e.address, e.size, e.stride, e.box,
+                   e.step, e.interleave, e.swizzle, e.promotion, e.fill);
+        if ((code != 0) != (i > 0) || fake->complaints != (int)i)
+            fail_msg("row %zu: code %d, %d complaints", i, code, fake->complaints);
+    }
+    assert_int_equal(fake->maps, 1);
+    fake->complaints = 0;
+    kiln_device_release(device, &memory);
+    kiln_device_close(device);
+}
+
 int main(int argc, char **argv) {
     if (argc < 2) return 2;
     (void)setenv("KILN_CUDA_LIBRARY", argv[1], 1);
-    void *library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
+    library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
     fake = library ? dlsym(library, "fake_cuda_state") : NULL;
     if (!fake) return 2;
     fresh = *fake;
@@ -332,6 +548,10 @@ int main(int argc, char **argv) {
         TEST(artefacts_are_checked_without_a_driver),
         TEST(code_that_the_driver_refuses_is_refused_with_its_log),
         TEST(a_spoilt_context_is_a_lost_device),
+        TEST(maps_are_encoded_when_an_address_is_new),
+        TEST(a_map_that_the_driver_refuses_fails_its_launch_alone),
+        TEST(a_driver_without_maps_is_named_when_the_code_is_loaded),
+        TEST(the_fake_driver_looks_at_maps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,6 +23,17 @@ static const char ptx[] = "//\n.version 8.0\n.target sm_90a\n.address_size 64\n\
     ENTRY("run_1", POINTER("x") ",\n" POINTER("p") ",\n" POINTER("t") "\n")
         ENTRY("run_2", POINTER("t") ",\n" POINTER("y") ",\n" POINTER("scratch") "\n");
 
+/* The same; run_1 runs in clusters and has a map of x. */
+#define MAP(name) "    .param .align 64 .b8 " name "[128]"
+static const char ptx_of_maps[] = "//\n.version 8.0\n.target sm_90a\n.address_size 64\n\n" ENTRY(
+    "prepare_0", POINTER("w") ",\n" POINTER("p") "\n")
+    ENTRY(
+        "run_2",
+        POINTER("t") ",\n" POINTER("y") ",\n" POINTER(
+            "scratch") "\n") ".visible .entry run_1(" POINTER("x") ",\n" POINTER("p") ",\n" POINTER("t") ",\n" MAP("mx") ")\n.reqnctapercluster 4, 1, 1\n{\n    ret;\n}\n";
+static const kiln_manifest_map map_of_x = {
+    .dtype = KILN_F32, .rank = 1, .size = {COUNT}, .stride_bytes = {4}, .box = {256}};
+
 static fake_cuda *fake;
 static fake_cuda fresh;
 static float x[COUNT] __attribute__((aligned(64))), y[COUNT] __attribute__((aligned(64)));
@@ -66,10 +77,8 @@ static void fail_next(const char *symbol, int at, int code) {
     fake->fail_symbol = symbol, fake->fail_at = at, fake->fail_code = code;
 }
 
-static kiln_module *open_module(kiln_arena *arena) {
-    const kiln_module_plan plan = device_module_plan(
-        KILN_DEVICE_CUDA, &(text_artefact){.kind = KILN_PAYLOAD_PTX, .target = "h200", .text = ptx},
-        arena);
+static kiln_module *open_module_of(const text_artefact *artefact, kiln_arena *arena) {
+    const kiln_module_plan plan = device_module_plan(KILN_DEVICE_CUDA, artefact, arena);
     char error[KILN_MODULE_ERROR_BYTES] = "";
     kiln_strbuf bytes = {0};
     kiln_module *module = NULL;
@@ -80,6 +89,31 @@ static kiln_module *open_module(kiln_arena *arena) {
         fail_msg("%s", error);
     kiln_strbuf_deinit(&bytes);
     return module;
+}
+
+static kiln_module *open_module(kiln_arena *arena) {
+    return open_module_of(&(text_artefact){.kind = KILN_PAYLOAD_PTX, .target = "h200", .text = ptx},
+                          arena);
+}
+
+static void run_1_by_map(const uint32_t grid[3], const uint32_t group[3], void **parameter) {
+    fake_cuda_map map;
+    memcpy(&map, parameter[3], sizeof map);
+    float *in = (float *)(uintptr_t)map.address;
+    void *by_map[] = {&in, parameter[1], parameter[2]};
+    assert_ptr_equal(in, pointer(parameter, 0));
+    run_1(grid, group, by_map);
+}
+
+static kiln_module *open_module_with_maps(kiln_arena *arena) {
+    fake->kernel[1].run = run_1_by_map;
+    return open_module_of(&(text_artefact){.kind = KILN_PAYLOAD_PTX,
+                                           .target = "h200",
+                                           .text = ptx_of_maps,
+                                           .cluster = 4,
+                                           .map_count = 1,
+                                           .map = &map_of_x},
+                          arena);
 }
 
 static void expect_run(kiln_module *module, float first) {
@@ -102,6 +136,19 @@ static void launches_are_recorded_once_and_repeated(void **state) {
     assert_int_equal(fake->captures, 1);
     assert_int_equal(fake->graph_launches, 3);
     assert_int_equal(fake->launches, 1);
+    kiln_module_close(module);
+}
+
+/* Two steps share the kernel, each with its own x. */
+static void maps_are_recorded_with_the_launches(void **state) {
+    kiln_module *module = open_module_with_maps(*state);
+    assert_int_equal(fake->captures, 1);
+    assert_int_equal(fake->maps, 2);
+    const uint64_t before = kiln_alloc_count();
+    for (int run = 0; run < 3; run++) expect_run(module, (float)run);
+    assert_int_equal(kiln_alloc_count(), before);
+    assert_int_equal(fake->graph_launches, 3);
+    assert_int_equal(fake->maps, 2);
     kiln_module_close(module);
 }
 
@@ -265,6 +312,12 @@ static void open_caller(caller *c, kiln_arena *arena) {
     c->module = open_module(arena);
 }
 
+static void open_caller_with_maps(caller *c, kiln_arena *arena) {
+    open_caller(c, arena);
+    kiln_module_close(c->module);
+    c->module = open_module_with_maps(arena);
+}
+
 static void close_caller(caller *c) {
     kiln_module_close(c->module);
     kiln_device_release(c->device, &c->x[0]);
@@ -331,6 +384,17 @@ static void other_memory_is_recorded_when_it_stays(void **state) {
     expect_run(c.module, 5);
     assert_int_equal(fake->captures, 4);
     assert_int_equal(fake->graph_launches, 5);
+    close_caller(&c);
+}
+
+/* One by one, then recorded anew, each time with the maps of the memory that is given. */
+static void maps_follow_the_memory_of_callers(void **state) {
+    caller c;
+    open_caller_with_maps(&c, *state);
+    const int maps = fake->maps, captures = fake->captures;
+    static const int k[] = {0, 0, 0, 1, 1, 0};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(k); i++) run_there(&c, k[i]);
+    assert_true(fake->maps > maps && fake->captures > captures);
     close_caller(&c);
 }
 
@@ -457,6 +521,8 @@ int main(int argc, char **argv) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(launches_are_recorded_once_and_repeated),
+        TEST(maps_are_recorded_with_the_launches),
+        TEST(maps_follow_the_memory_of_callers),
         TEST(a_hook_sees_single_steps),
         TEST(without_a_recording_launches_are_made_one_by_one),
         TEST(a_repetition_that_fails_is_an_error_of_the_run),

@@ -30,6 +30,28 @@ static parameter_kind kind_of(kiln_str parameter) {
     return OTHER;
 }
 
+/* Where the text goes on behind an entry's parameters: directives and the body, or ";" of a
+ * declaration. */
+static kiln_str behind(kiln_str payload, kiln_str parameters) {
+    size_t at = (size_t)(parameters.data - payload.data) + parameters.size;
+    at += at < payload.size; /* the parenthesis */
+    while (at < payload.size && (payload.data[at] == ' ' || payload.data[at] == '\n')) at++;
+    return kiln_str_slice(payload, at, payload.size);
+}
+
+/* The parameters of the entry's definition, which compilers may declare before. The payload has the
+ * entry. */
+static kiln_str parameters_of(kiln_str payload, kiln_str entry) {
+    kiln_str parameters, next;
+    KILN_CHECK(kiln_text_payload_find(payload, ".entry", entry, &parameters));
+    for (;; parameters = next) {
+        const kiln_str rest = behind(payload, parameters);
+        const bool is_declaration = rest.size > 0 && rest.data[0] == ';';
+        if (!is_declaration || !kiln_text_payload_find(rest, ".entry", entry, &next))
+            return parameters;
+    }
+}
+
 /* Takes the next parameter from the front of those that are left; false: there is none. */
 static bool next_parameter(kiln_str *left, parameter_kind *out_kind) {
     const char word[] = ".param";
@@ -68,8 +90,7 @@ static uint32_t read_cluster(kiln_str text) {
 static uint32_t cluster_of(kiln_str payload, kiln_str parameters) {
     const char word[] = ".reqnctapercluster";
     const size_t size = sizeof word - 1;
-    const size_t begin = (size_t)(parameters.data - payload.data) + parameters.size;
-    kiln_str directives = kiln_str_slice(payload, begin, payload.size);
+    kiln_str directives = behind(payload, parameters);
     directives.size = kiln_str_find_char(directives, '{');
     for (size_t i = 0; i + size <= directives.size; i++)
         if (!memcmp(directives.data + i, word, size))
@@ -129,8 +150,7 @@ static kiln_status check_axes(const kiln_manifest_launch *launch) {
 static kiln_status check_launch(const kiln_artefact *artefact, const kiln_manifest_launch *launch,
                                 const kiln_target *target) {
     const kiln_str payload = kiln_artefact_payload(artefact, launch->payload);
-    kiln_str parameters;
-    KILN_CHECK(kiln_text_payload_find(payload, ".entry", launch->entry, &parameters));
+    const kiln_str parameters = parameters_of(payload, launch->entry);
     kiln_status st = check_axes(launch);
     if (!st) st = check_parameters(parameters, launch);
     return st ? st : check_clusters(cluster_of(payload, parameters), launch, target);

@@ -76,6 +76,28 @@ static void clusters_of_the_code_are_those_of_the_launch(void **state) {
                  DATA_LOSS, "clusters of 1 groups");
 }
 
+/* As clang writes them. */
+static void declarations_in_front_count_for_nothing(void **state) {
+    kiln_arena *arena = *state;
+    static const char declarations[] =
+        ".visible .entry run_2\n(\n" POINTER("t") "\n)\n;\n"
+                                                  ".visible .entry run_1\n(\n" XPT "\n)\n;\n";
+    kiln_strbuf text = {0};
+    kiln_strbuf_text(&text, declarations);
+    kiln_strbuf_text(&text, RUN(XPT, ".reqnctapercluster 2, 1, 1"));
+    expect_ok(check(arena, text.data, 2, 0, "h200"));
+    kiln_strbuf_reset(&text);
+    kiln_strbuf_text(&text, declarations);
+    kiln_strbuf_text(&text, ENTRY("more", "", ".reqnctapercluster 2") RUN(XPT, ""));
+    expect_ok(check(arena, text.data, 0, 0, "h200"));
+    expect_error(check(arena, text.data, 2, 0, "h200"), DATA_LOSS, "clusters of 1 groups");
+    kiln_strbuf_reset(&text);
+    kiln_strbuf_text(&text, OTHERS);
+    kiln_strbuf_text(&text, declarations); /* and no definition */
+    expect_ok(check(arena, text.data, 0, 0, "h200"));
+    kiln_strbuf_deinit(&text);
+}
+
 static void other_parameters_are_refused(void **state) {
     kiln_arena *arena = *state;
     static const struct {
@@ -118,6 +140,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(code_with_the_launches_parameters_is_accepted),
         test_with_arena(clusters_of_the_code_are_those_of_the_launch),
+        test_with_arena(declarations_in_front_count_for_nothing),
         test_with_arena(other_parameters_are_refused),
         test_with_arena(devices_without_clusters_are_named),
     };

@@ -5,13 +5,11 @@
 void kiln_cuda_maps_init(kiln_cuda_maps *maps, const kiln_manifest_launch *launch) {
     *maps = (kiln_cuda_maps){.count = launch->map_count, .map = launch->map};
     if (maps->count == 0) return;
-    maps->encoded = kiln_alloc_aligned(_Alignof(kiln_cu_map), maps->count * sizeof *maps->encoded);
-    maps->address = kiln_alloc(maps->count * sizeof *maps->address);
+    maps->made = kiln_alloc_aligned(_Alignof(kiln_cuda_map), maps->count * sizeof *maps->made);
 }
 
 void kiln_cuda_maps_deinit(kiln_cuda_maps *maps) {
-    kiln_free(maps->encoded);
-    kiln_free(maps->address);
+    kiln_free(maps->made);
     *maps = (kiln_cuda_maps){0};
 }
 
@@ -36,15 +34,37 @@ static int encode(const kiln_cu *cu, const kiln_manifest_map *map, kiln_cu_point
         KILN_CU_MAP_L2_PROMOTION_256B, KILN_CU_MAP_FILL_ZEROS);
 }
 
+/* The slot that has the map for an address, the last launch's first; KILN_CUDA_MAP_SLOTS: none. */
+static uint32_t find(const kiln_cuda_map *made, kiln_cu_pointer address) {
+    uint32_t slot = 0;
+    if (address == 0) return KILN_CUDA_MAP_SLOTS;
+    if (made->address[made->current] == address) return made->current;
+    while (slot < KILN_CUDA_MAP_SLOTS && made->address[slot] != address) slot++;
+    return slot;
+}
+
+static int make(kiln_cuda_map *made, const kiln_cu *cu, const kiln_manifest_map *map,
+                kiln_cu_pointer address) {
+    const uint32_t slot = made->next;
+    made->address[slot] = 0;
+    const int code = encode(cu, map, address, &made->encoded[slot]);
+    if (code) return code;
+    made->address[slot] = address;
+    made->current = slot;
+    made->next = (slot + 1) % KILN_CUDA_MAP_SLOTS;
+    return KILN_CU_SUCCESS;
+}
+
 int kiln_cuda_maps_encode(kiln_cuda_maps *maps, const kiln_cu *cu,
                           const kiln_cu_pointer *argument) {
-    for (uint32_t i = 0; i < maps->count; i++) {
+    int code = KILN_CU_SUCCESS;
+    for (uint32_t i = 0; i < maps->count && !code; i++) {
         const kiln_cu_pointer address = argument[maps->map[i].arg];
-        if (address != 0 && address == maps->address[i]) continue;
-        maps->address[i] = 0;
-        const int code = encode(cu, &maps->map[i], address, &maps->encoded[i]);
-        if (code) return code;
-        maps->address[i] = address;
+        const uint32_t slot = find(&maps->made[i], address);
+        if (slot < KILN_CUDA_MAP_SLOTS)
+            maps->made[i].current = slot;
+        else
+            code = make(&maps->made[i], cu, &maps->map[i], address);
     }
-    return KILN_CU_SUCCESS;
+    return code;
 }

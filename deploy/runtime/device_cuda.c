@@ -655,11 +655,11 @@ static int32_t cuda_launch_run(void *context, void *loaded, uint32_t index,
         pointer[i] = (uintptr_t)args[i]->data + args[i]->byte_offset;
     pointer[launch->arg_count] = program->scratch;
     for (uint32_t i = 0; i < count; i++) parameter[i] = &pointer[i];
-    for (uint32_t i = 0; i < launch->maps.count; i++)
-        parameter[count + i] = &launch->maps.encoded[i];
     enter(s);
     int code = kiln_cuda_maps_encode(&launch->maps, &s->cu, pointer);
     if (code) return fail(s, "encoding a tensor map", code);
+    for (uint32_t i = 0; i < launch->maps.count; i++)
+        parameter[count + i] = kiln_cuda_maps_at(&launch->maps, i);
     code = s->cu.LaunchKernel(launch->function, launch->grid[0], launch->grid[1], launch->grid[2],
                               launch->group[0], launch->group[1], launch->group[2],
                               launch->shared_bytes, s->stream, parameter, NULL);

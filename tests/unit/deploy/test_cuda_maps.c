@@ -71,7 +71,7 @@ static void the_driver_gets_the_map_as_it_wants_it(void **state) {
     assert_int_equal(call.promotion, 3); /* 256B */
     assert_int_equal(call.interleave + call.fill, 0);
     assert_int_equal((uintptr_t)call.map % 64, 0);
-    assert_ptr_equal(call.map, &maps.encoded[0]);
+    assert_ptr_equal(call.map, kiln_cuda_maps_at(&maps, 0));
     kiln_cuda_maps_deinit(&maps);
 }
 
@@ -104,16 +104,39 @@ static void a_map_is_encoded_for_each_new_address(void **state) {
         kiln_cu_pointer argument[2];
         int count; /* so far */
     } row[] = {{{0x1000, 0x2000}, 2}, {{0x1000, 0x2000}, 2}, {{0x1000, 0x3000}, 3},
-               {{0x3000, 0x3000}, 4}, {{0x1000, 0x2000}, 6}, {{0, 0x2000}, 7},
-               {{0, 0x2000}, 8}};
+               {{0x3000, 0x3000}, 4}, {{0x1000, 0x2000}, 4}, {{0, 0x2000}, 5},
+               {{0, 0x2000}, 6}}; /* a map without an address is not kept */
     const uint64_t before = kiln_alloc_count();
     for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
         assert_int_equal(kiln_cuda_maps_encode(&maps, &cu, row[i].argument), 0);
         assert_int_equal(call.count, row[i].count);
-        assert_int_equal(maps.encoded[0].word[0], row[i].argument[1] + 64);
-        assert_int_equal(maps.encoded[1].word[0], row[i].argument[0]);
+        assert_int_equal(kiln_cuda_maps_at(&maps, 0)->word[0], row[i].argument[1] + 64);
+        assert_int_equal(kiln_cuda_maps_at(&maps, 1)->word[0], row[i].argument[0]);
     }
     assert_int_equal(kiln_alloc_count(), before);
+    kiln_cuda_maps_deinit(&maps);
+}
+
+static kiln_cu_pointer run(kiln_cuda_maps *maps, kiln_cu_pointer address) {
+    const kiln_cu_pointer argument[] = {0, address};
+    assert_int_equal(kiln_cuda_maps_encode(maps, &cu, argument), 0);
+    return kiln_cuda_maps_at(maps, 0)->word[0] - 64;
+}
+
+/* In turn, as a board measures; then one more than fit. */
+static void maps_of_several_addresses_are_kept(void **state) {
+    (void)state;
+    kiln_cuda_maps maps;
+    make(&maps, 1);
+    for (int round = 0; round < 3; round++)
+        for (kiln_cu_pointer k = 1; k <= KILN_CUDA_MAP_SLOTS; k++)
+            assert_int_equal(run(&maps, k << 12), k << 12);
+    assert_int_equal(call.count, KILN_CUDA_MAP_SLOTS);
+    assert_int_equal(run(&maps, 0x99000), 0x99000); /* in place of the oldest */
+    assert_int_equal(run(&maps, 2 << 12), 2 << 12);
+    assert_int_equal(call.count, KILN_CUDA_MAP_SLOTS + 1);
+    assert_int_equal(run(&maps, 1 << 12), 1 << 12);
+    assert_int_equal(call.count, KILN_CUDA_MAP_SLOTS + 2);
     kiln_cuda_maps_deinit(&maps);
 }
 
@@ -127,9 +150,11 @@ static void a_failure_is_not_kept(void **state) {
     assert_int_equal(kiln_cuda_maps_encode(&maps, &cu, other), 1);
     assert_int_equal(call.count, 3);
     call.code = 0;
-    assert_int_equal(kiln_cuda_maps_encode(&maps, &cu, argument), 0); /* the first one is spoilt */
+    assert_int_equal(kiln_cuda_maps_encode(&maps, &cu, other), 0);
     assert_int_equal(call.count, 4);
-    assert_int_equal(maps.encoded[0].word[0], 0x2040);
+    assert_int_equal(kiln_cuda_maps_at(&maps, 0)->word[0], 0x3040);
+    assert_int_equal(kiln_cuda_maps_encode(&maps, &cu, argument), 0); /* what was kept still is */
+    assert_int_equal(call.count, 4);
     kiln_cuda_maps_deinit(&maps);
 }
 
@@ -150,6 +175,7 @@ int main(void) {
         cmocka_unit_test(the_driver_gets_the_map_as_it_wants_it),
         cmocka_unit_test(only_the_size_of_a_type_counts),
         cmocka_unit_test(a_map_is_encoded_for_each_new_address),
+        cmocka_unit_test(maps_of_several_addresses_are_kept),
         cmocka_unit_test(a_failure_is_not_kept),
         cmocka_unit_test(a_launch_without_maps_calls_nothing),
     };

@@ -28,8 +28,8 @@ static bool is_reduction(const kiln_sched *s, kiln_block b) {
            !kiln_block_reads_only_constants(s->program, b);
 }
 
-/* Threads of a group: whole warps, some elements for each. 0 rows: none of the reductions' rows has
- * a warp. */
+/* Threads of a group: whole warps, some elements for each. 0 rows: a warp exceeds the threads of a
+ * group. */
 static uint32_t list_threads(const kiln_gpu_limits *l, int64_t extent, int64_t *out,
                              uint32_t *out_preferred) {
     uint32_t count = 0;
@@ -172,6 +172,10 @@ kiln_sketch_result kiln_sketch_gpu_rows(kiln_sched *s, uint32_t options) {
     }
     if (extent == 0) return kiln_sketch_never("there is no reduction");
     const uint32_t sizes = list_threads(&limits, extent, size, &preferred);
+    if (sizes == 0)
+        return kiln_sketch_none(kiln_arena_printf(
+            s->arena, "no group of the device has a warp: it runs %lld threads, a warp has %lld",
+            (long long)limits.threads, (long long)limits.warp));
     const kiln_sched_sample threads = kiln_sched_categorical(s, size, sizes, preferred);
     rows r = {.s = s, .threads = kiln_sched_element(threads, 0)};
     for (kiln_block b = 1; b < count; b++)

@@ -87,21 +87,32 @@ static void expect_within(const kiln_space *space, const kiln_launches *launches
 
 /* ---- what is made ---------------------------------------------------------------------------- */
 
+static void expect_default_is_right(kiln_arena *arena, size_t i, const char *on, bool in_warps) {
+    kiln_program *te = parsed(arena, program[i]);
+    const kiln_space space = space_of(arena, te, on);
+    kiln_trace trace;
+    kiln_program *scheduled;
+    kiln_lowered lowered;
+    expect_ok(kiln_space_default(&space, arena, &trace, &scheduled));
+    expect_ok(kiln_program_verify(scheduled));
+    expect_computes(te, scheduled, i);
+    kiln_status st = grid_equals_on(te, scheduled, space.target, i, &lowered);
+    if (st) fail_msg("%s on %s: %s", program[i], on, kiln_status_text(st));
+    expect_within(&space, &lowered.run_launches, in_warps);
+}
+
 static void defaults_are_right_on_every_target(void **state) {
     for (size_t d = 0; d < KILN_ARRAY_COUNT(device); d++)
-        for (size_t i = 0; i < KILN_ARRAY_COUNT(program); i++) {
-            kiln_program *te = parsed(*state, program[i]);
-            const kiln_space space = space_of(*state, te, device[d]);
-            kiln_trace trace;
-            kiln_program *scheduled;
-            kiln_lowered lowered;
-            expect_ok(kiln_space_default(&space, *state, &trace, &scheduled));
-            expect_ok(kiln_program_verify(scheduled));
-            expect_computes(te, scheduled, i);
-            kiln_status st = grid_equals_on(te, scheduled, space.target, i, &lowered);
-            if (st) fail_msg("%s on %s: %s", program[i], device[d], kiln_status_text(st));
-            expect_within(&space, &lowered.run_launches, true);
-        }
+        for (size_t i = 0; i < KILN_ARRAY_COUNT(program); i++)
+            expect_default_is_right(*state, i, device[d], true);
+}
+
+/* Results are distributed to as many threads as a group has. */
+static void groups_below_a_warp_have_schedules(void **state) {
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(program); i++) {
+        expect_default_is_right(*state, i, "opencl:some,group=16", false);
+        expect_default_is_right(*state, i, "opencl:some,group=1,shared=1", false);
+    }
 }
 
 static void each_pattern_has_its_rule(void **state) {
@@ -268,6 +279,8 @@ static void an_empty_space_names_the_limit(void **state) {
     expect_contains(refusals_of(&space, *state), "exceed 64 shared bytes");
     space = space_of(*state, te, "opencl:some,group=16");
     expect_contains(refusals_of(&space, *state), "no tile keeps to the threads of a group");
+    space = space_of(*state, parsed(*state, program[6]), "opencl:some,group=16");
+    expect_contains(refusals_of(&space, *state), "it runs 16 threads, a warp has 32");
 }
 
 /* Copies `text` with each `from` replaced. */
@@ -311,6 +324,7 @@ static void names_make_no_difference(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(defaults_are_right_on_every_target),
+        test_with_arena(groups_below_a_warp_have_schedules),
         test_with_arena(each_pattern_has_its_rule),
         test_with_arena(what_belongs_together_is_one_launch),
         test_with_arena(results_without_elements_are_made),

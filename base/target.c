@@ -267,7 +267,7 @@ bool kiln_target_is_software(const kiln_target *target) {
 bool kiln_target_same_head(const kiln_target *wanted, const kiln_target *device,
                            kiln_strbuf *out_reason) {
     if (kiln_str_equal(wanted->triple, device->triple)) return true;
-    kiln_strbuf_printf(out_reason, "the device is a %.*s, not a %.*s", KILN_STR_ARG(device->triple),
+    kiln_strbuf_printf(out_reason, "the device is %.*s, not %.*s", KILN_STR_ARG(device->triple),
                        KILN_STR_ARG(wanted->triple));
     return false;
 }
@@ -276,7 +276,7 @@ bool kiln_target_runs_on(const kiln_target *wanted, const kiln_target *device,
                          kiln_strbuf *out_reason) {
     const kiln_target_form *form = row_of(wanted->kind)->form;
     if (form == row_of(device->kind)->form) return form->runs_on(wanted, device, out_reason);
-    kiln_strbuf_printf(out_reason, "the device is a %s, not a %s",
+    kiln_strbuf_printf(out_reason, "the device runs %s code, not %s code",
                        kiln_target_kind_name(device->kind), kiln_target_kind_name(wanted->kind));
     return false;
 }
@@ -285,7 +285,9 @@ bool kiln_target_serves(const kiln_target *wanted, const kiln_target *device,
                         kiln_strbuf *out_reason) {
     if (!kiln_target_runs_on(wanted, device, out_reason)) return false;
     if (wanted->gpu && wanted->mcpu.size && !kiln_str_equal(wanted->mcpu, device->mcpu)) {
-        kiln_strbuf_printf(out_reason, "it is no %.*s", KILN_STR_ARG(wanted->mcpu));
+        const kiln_str known = device->mcpu.size ? device->mcpu : device->triple;
+        kiln_strbuf_printf(out_reason, "the device is %.*s, not %.*s", KILN_STR_ARG(known),
+                           KILN_STR_ARG(wanted->mcpu));
         return false;
     }
     if (wanted->emulated == device->emulated) return true;

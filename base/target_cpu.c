@@ -282,8 +282,8 @@ void kiln_target_spell_features(const kiln_target *target, kiln_strbuf *out) {
 
 static bool runs_on(const kiln_target *wanted, const kiln_target *device, kiln_strbuf *out_reason) {
     if (wanted->arch != device->arch) {
-        kiln_strbuf_printf(out_reason, "the device is a %.*s, not a %.*s",
-                           KILN_STR_ARG(device->triple), KILN_STR_ARG(wanted->triple));
+        kiln_strbuf_printf(out_reason, "the device is %.*s, not %.*s", KILN_STR_ARG(device->triple),
+                           KILN_STR_ARG(wanted->triple));
         return false;
     }
     for (size_t i = 0; i < KILN_ARRAY_COUNT(feature_table); i++) {

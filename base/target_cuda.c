@@ -83,7 +83,7 @@ static bool runs_on(const kiln_target *wanted, const kiln_target *device, kiln_s
     const uint32_t code = find_generic(wanted->triple)->capability;
     const uint32_t capability = device->gpu->capability;
     if (capability < code || (is_specific(wanted) && capability != code)) {
-        kiln_strbuf_printf(out_reason, "the device is a sm_%u, not a %.*s", capability,
+        kiln_strbuf_printf(out_reason, "the device is sm_%u, not %.*s", capability,
                            KILN_STR_ARG(wanted->triple));
         return false;
     }

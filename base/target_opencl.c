@@ -25,6 +25,9 @@ void kiln_target_spell_device(kiln_str name, kiln_strbuf *out) {
 
 /* As kiln_target_spell_device writes it. */
 static kiln_status parse_head(kiln_target *target) {
+    if (kiln_str_is(target->triple, "emulated"))
+        return KILN_ERROR(INVALID_ARGUMENT,
+                          "'emulated' is not the name of a device; write opencl,emulated");
     for (size_t i = 0; i < target->triple.size; i++)
         if (target->triple.data[i] >= 'A' && target->triple.data[i] <= 'Z')
             return KILN_ERROR(INVALID_ARGUMENT,

@@ -132,7 +132,7 @@ static kiln_status run_there(const options *o, kiln_arena *process) {
     if (!st) st = kiln_run_init(&run, module, &o->given, kiln_read_tensor, process);
     if (!st) st = kiln_run_on(&there, &run, process, &done);
     if (!st && o->bench && done.emulated)
-        fprintf(stderr, "the board is emulated: these times say nothing about the processor\n");
+        fprintf(stderr, "the board is emulated: these times say nothing about a real one\n");
     if (!st && o->bench) kiln_bench_print_times(module, &done.times, o->json);
     if (!st && !o->bench) st = show_outputs(o, &run, process);
     if (!st && o->bench && o->folder) st = kiln_run_write(&run, o->folder, process);

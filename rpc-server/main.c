@@ -59,6 +59,16 @@ static kiln_status read_device(const options *o, const char *item, kiln_arena *p
     return NULL;
 }
 
+static kiln_status no_executor(const char *name) {
+    kiln_strbuf known = {0};
+    for (uint32_t i = 0; i < kiln_executor_count(); i++)
+        kiln_strbuf_printf(&known, " %s", kiln_executor_at(i)->name);
+    kiln_status st =
+        KILN_ERROR(INVALID_ARGUMENT, "there is no executor \"%s\"; there are:%s", name, known.data);
+    kiln_strbuf_deinit(&known);
+    return st;
+}
+
 static kiln_status read_devices(const options *o, kiln_arena *process,
                                 kiln_server_shell_options *out) {
     kiln_status st = NULL;
@@ -109,9 +119,7 @@ static kiln_status fill(const options *o, kiln_arena *process, kiln_server_shell
         st = KILN_ERROR(INVALID_ARGUMENT, "--device needs --executor NAME");
     if (st || !o->executor) return st;
     out->board.executor = kiln_executor_find(kiln_str_from(o->executor));
-    return out->board.executor
-               ? read_devices(o, process, out)
-               : KILN_ERROR(INVALID_ARGUMENT, "there is no executor \"%s\"", o->executor);
+    return out->board.executor ? read_devices(o, process, out) : no_executor(o->executor);
 }
 
 /* Reads the keys while this process has its rights; the launcher reads them again. */

@@ -106,13 +106,22 @@ static kiln_status print_ptx(const stage_context *c, const kiln_task *task) {
     return print_code(c, task, &(kiln_codegen_options){.emit = KILN_EMIT_OBJECT, .optimise = 2});
 }
 
+/* backend: of compiler-core/codegen/backends.def, which must make code for the target; NULL: any
+ * target has the stage. example: a target that has it. */
 static const struct {
     const char *name;
     task_printer print;
-} task_stages[] = {{"space", print_space},  {"loops", print_loops}, {"llvm", print_llvm},
-                   {"asm", print_asm},      {"c", print_source},    {"opencl", print_source},
-                   {"cuda", print_source},  {"ptx", print_ptx},     {SASS, print_ptx},
-                   {"tokens", print_source}};
+    const char *backend, *example;
+} task_stages[] = {{"space", print_space, NULL, NULL},
+                   {"loops", print_loops, NULL, NULL},
+                   {"llvm", print_llvm, NULL, NULL},
+                   {"asm", print_asm, NULL, NULL},
+                   {"c", print_source, "c", "x86-64"},
+                   {"opencl", print_source, "opencl", "opencl"},
+                   {"cuda", print_source, "cuda", "cuda:sm_90"},
+                   {"ptx", print_ptx, "cuda", "cuda:sm_90"},
+                   {SASS, print_ptx, "cuda", "cuda:sm_90"},
+                   {"tokens", print_source, "tokens", "pynq-vta"}};
 
 static kiln_status print_tasks(const stage_context *c, const kiln_tasks *tasks,
                                task_printer print) {
@@ -183,17 +192,19 @@ static kiln_status run(const kiln_model_call *call, kiln_graph *graph, kiln_aren
 
 static kiln_status check_options(const kiln_stage_options *o) {
     bool known = strcmp(o->stage, "graph") == 0 || strcmp(o->stage, "tasks") == 0;
-    for (size_t i = 0; i < KILN_ARRAY_COUNT(task_stages); i++)
-        known = known || strcmp(o->stage, task_stages[i].name) == 0;
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(task_stages); i++) {
+        if (strcmp(o->stage, task_stages[i].name) != 0) continue;
+        known = true;
+        if (task_stages[i].backend && !kiln_codegen_makes(task_stages[i].backend, o->target))
+            return KILN_ERROR(INVALID_ARGUMENT, "the stage %s is of targets such as %s, not %s",
+                              o->stage, task_stages[i].example,
+                              kiln_target_kind_name(o->target->kind));
+    }
     if (!known)
         return KILN_ERROR(INVALID_ARGUMENT,
                           "no stage is called '%s'; there are graph, tasks, plan, space, loops, "
                           "llvm, asm, c, opencl, cuda, ptx, sass, tokens",
                           o->stage);
-    if ((strcmp(o->stage, "ptx") == 0 || strcmp(o->stage, SASS) == 0) &&
-        kiln_payload_of(o->target->kind) != KILN_PAYLOAD_PTX)
-        return KILN_ERROR(INVALID_ARGUMENT, "the stage %s is of targets such as cuda:sm_90, not %s",
-                          o->stage, kiln_target_kind_name(o->target->kind));
     if (o->refused && strcmp(o->stage, "space") != 0)
         return KILN_ERROR(INVALID_ARGUMENT, "only the stage space has what was refused, not %s",
                           o->stage);

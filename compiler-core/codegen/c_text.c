@@ -159,7 +159,8 @@ kiln_status kiln_c_write(const kiln_c_dialect *dialect, const kiln_lowered *lowe
     kiln_arena scratch;
     kiln_codegen_output output = {0};
     if (options->emit != KILN_EMIT_OBJECT)
-        return KILN_ERROR(UNIMPLEMENTED, "back ends for C write C alone");
+        return KILN_ERROR(UNIMPLEMENTED,
+                          "the back end makes C text, neither assembly nor LLVM's text");
     kiln_arena_init(&scratch, 256 << 10);
     kiln_c_builder_init(&b, dialect, &scratch);
     kiln_status st = kiln_walk_lowered(&b.base, lowered, target, &scratch, &output);

@@ -24,6 +24,13 @@ static bool fits(const struct backend_row *row, const kiln_target *target, const
            (!backend || strcmp(backend, row->backend) == 0);
 }
 
+bool kiln_codegen_makes(const char *backend, const kiln_target *target) {
+    bool found = false;
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(backend_table); i++)
+        found = found || fits(&backend_table[i], target, backend);
+    return found;
+}
+
 kiln_status kiln_codegen(const kiln_lowered *lowered, const kiln_target *target,
                          const kiln_codegen_options *options, kiln_arena *arena,
                          kiln_str *out_bytes, uint64_t *out_scratch, uint64_t *out_worker_scratch) {

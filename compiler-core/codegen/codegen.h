@@ -43,6 +43,8 @@ typedef struct kiln_codegen_options {
  * is defined the entry itself. */
 extern const char kiln_c_text_split[];
 
+/* Whether the back end of that name (of backends.def) makes code for the target. */
+bool kiln_codegen_makes(const char *backend, const kiln_target *target);
 /* `out_bytes` in `arena`; `*out_scratch` and `*out_worker_scratch`: bytes the kernel expects in
  * kiln_kernel_services.scratch. UNIMPLEMENTED: no backend for the target. */
 KILN_MUST_USE kiln_status kiln_codegen(const kiln_lowered *lowered, const kiln_target *target,

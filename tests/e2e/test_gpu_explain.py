@@ -24,7 +24,15 @@ def test_ptx_is_printed_for_each_architecture(world):
         text = world.run("explain", DIGITS, "--stage", "ptx", "--target", target).stdout
         assert f".version {version}\n" in text and ".visible .entry run_0(" in text, text[:2000]
         assert text.count("# task ") == text.count(".version"), text[:2000]
-    world.refused("explain", DIGITS, "--stage", "ptx", says="the stage ptx is of targets such as cuda:sm_90, not cpu")
+
+
+def test_stages_that_a_target_does_not_have_are_refused(world):
+    for target, stage, says in (("x86-64", "ptx", "such as cuda:sm_90, not cpu"), ("x86-64", "opencl", "such as opencl, not cpu"),
+                                ("opencl", "cuda", "such as cuda:sm_90, not opencl"), ("opencl", "sass", "such as cuda:sm_90, not opencl"),
+                                ("h200", "opencl", "such as opencl, not cuda"),
+                                ("h200", "c", "such as x86-64, not cuda"), ("x86-64", "tokens", "such as pynq-vta, not cpu")):
+        world.refused("explain", DIGITS, "--stage", stage, "--target", target, says=f"the stage {stage} is of targets {says}")
+    world.refused("explain", DIGITS, "--stage", "asm", "--target", "opencl", says="the back end makes C text, neither assembly nor")
 
 
 def test_missing_programs_of_the_vendor_are_named(world):

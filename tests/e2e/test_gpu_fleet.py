@@ -95,7 +95,7 @@ def test_devices_that_cannot_be_offered_are_refused(world):
     refuse("--device", "0", says="--executor NAME")
     refuse("--executor", "cpu", "--device", "0", says="has just one device")
     refuse("--executor", "vta", "--device", "first", says='no device of --executor vta is named "first"; there are: 0 "simulated pynq", 1')
-    refuse("--executor", "abacus", says='there is no executor "abacus"')
+    refuse("--executor", "abacus", says='there is no executor "abacus"; there are: cpu null')
     if not os.path.exists("/dev/nvidiactl"):
         refuse("--executor", "cuda", says="device 0 of --executor cuda")
     done = world.run("--executor", "opencl", "--doctor", ok=False, name="kiln-rpc-server")

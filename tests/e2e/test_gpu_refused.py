@@ -65,7 +65,7 @@ def test_code_that_the_device_cannot_run(world):
     """The limit is named, with what the code wants and what the device has."""
     newer = compiled(world, "cuda:sm_90")
     fake = {"KILN_CUDA_LIBRARY": FAKE_CUDA}
-    refused(world, "run", newer, **fake, KILN_CUDA_FAKE_MAJOR=8, says=("none runs the code", "sm_80, not a sm_90"))
+    refused(world, "run", newer, **fake, KILN_CUDA_FAKE_MAJOR=8, says=("none runs the code", "sm_80, not sm_90"))
     refused(world, "run", newer, **fake, KILN_CUDA_FAKE_THREADS=8, says=("groups of 1024 threads; the device runs 8",))
     refused(world, "run", newer, **fake, KILN_CUDA_FAKE_SHARED=64, says=("bytes shared by a group; the device has 64",))
     refused(world, "run", newer, **fake, KILN_CUDA_FAKE_FAIL="cuModuleLoadDataEx:1:218", says=("payload 0", "does not compile"))

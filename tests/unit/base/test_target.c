@@ -206,10 +206,10 @@ static void code_runs_where_its_features_are(void **state) {
         {"rpi4,emulated", "rpi5", NULL}, /* code knows no emulator */
         {"rpi4", "rpi5,emulated", NULL},
         {"rpi4", "android-arm64,features=+crc", NULL},
-        {"rpi4", "native", "not a aarch64"},
-        {"h200", "native", "not a cuda"},
+        {"rpi4", "native", "not aarch64"},
+        {"h200", "native", "not cuda code"},
         {"h100", "h200", NULL},
-        {"h100", "a100", "sm_80, not a sm_90"},
+        {"h100", "a100", "sm_80, not sm_90"},
     };
     kiln_arena *arena = *state;
     for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {

@@ -64,10 +64,10 @@ static void code_runs_on_later_devices_and_what_is_special_on_its_own(void **sta
         {"cuda:sm_90a", "h200", NULL},
         {"cuda:sm_90a", "cuda:sm_90", NULL},
         {"h200", "h100", NULL},
-        {"cuda:sm_90", "a100", "the device is a sm_80, not a sm_90"},
-        {"h200", "a100", "the device is a sm_80, not a sm_90a"},
+        {"cuda:sm_90", "a100", "the device is sm_80, not sm_90"},
+        {"h200", "a100", "the device is sm_80, not sm_90a"},
         {"cuda:sm_80,mcpu=h200", "a100", "232448 bytes shared by a group; the device has 166912"},
-        {"a100", "opencl", "the device is a opencl, not a cuda"},
+        {"a100", "opencl", "the device runs opencl code, not cuda code"},
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
         kiln_target wanted = target_of(*state, row[i].wanted),
@@ -79,11 +79,34 @@ static void code_runs_on_later_devices_and_what_is_special_on_its_own(void **sta
     }
 }
 
+/* Code that runs there is not enough: times of one device do not stand for another. */
+static void times_are_of_the_device_that_the_target_names(void **state) {
+    static const struct {
+        const char *wanted, *device, *reason;
+    } row[] = {
+        {"cuda:sm_90a", "h200", NULL},
+        {"h200", "h200", NULL},
+        {"h200", "h100", "the device is h100, not h200"},
+        {"h200", "cuda:sm_90a", "the device is sm_90a, not h200"},
+        {"opencl", "opencl:x,emulated", "ask for TARGET,emulated"},
+        {"opencl:x,emulated", "opencl:x,group=1024", "it is not emulated"},
+    };
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        kiln_target wanted = target_of(*state, row[i].wanted),
+                    device = target_of(*state, row[i].device);
+        kiln_strbuf reason = {0};
+        assert_int_equal(kiln_target_serves(&wanted, &device, &reason), row[i].reason == NULL);
+        if (row[i].reason) expect_contains(reason.data, row[i].reason);
+        kiln_strbuf_deinit(&reason);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(rows_give_the_limits_and_each_device_is_a_key_of_its_own),
         test_with_arena(what_no_device_is_is_refused),
         test_with_arena(code_runs_on_later_devices_and_what_is_special_on_its_own),
+        test_with_arena(times_are_of_the_device_that_the_target_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

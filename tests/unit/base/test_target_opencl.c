@@ -84,7 +84,7 @@ static void a_smaller_device_says_which_limit_is_exceeded(void **state) {
         {"opencl:x", "opencl:x,units=9", NULL},
         {"opencl:x", "opencl:x,emulated", NULL}, /* code knows no emulator */
         {"opencl:x,group=64", "opencl:x,group=128", NULL},
-        {"opencl:x", "opencl:y", "the device is a y, not a x"},
+        {"opencl:x", "opencl:y", "the device is y, not x"},
         {"opencl:x", "opencl:x,group=128", "groups of 256 threads; the device runs 128"},
         {"opencl:x", "opencl:x,shared=16384",
          "32768 bytes shared by a group; the device has 16384"},
@@ -104,6 +104,7 @@ static void a_smaller_device_says_which_limit_is_exceeded(void **state) {
 static void bad_parts_are_refused(void **state) {
     static const char *const row[][2] = {
         {"opencl:PoCL", "written in lower case"},
+        {"opencl:emulated", "write opencl,emulated"},
         {"opencl,group=0", "from 1 to"},
         {"opencl,shared=9999999", "from 1 to"},
         {"opencl,vector=12", "vector=12 is not 4, 8, 16, 32 or 64"},

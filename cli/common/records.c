@@ -40,7 +40,9 @@ kiln_db_allowed kiln_allowed_by(const kiln_accuracy *accuracy, kiln_arena *arena
 
 kiln_status kiln_db_check_there(const char *path) {
     if (!kiln_db_is_there(path))
-        return KILN_ERROR(NOT_FOUND, "%s: there is no such database", path);
+        return KILN_ERROR(NOT_FOUND,
+                          "%s: there is no such database; kiln tune makes one, --db names another",
+                          path);
     return !kiln_file_exists(path) || access(path, R_OK) == 0
                ? KILN_OK
                : KILN_ERROR(PERMISSION_DENIED, "%s: the file cannot be opened", path);

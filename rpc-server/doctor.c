@@ -308,15 +308,11 @@ static verdict check_tracker(doctor *d) {
 }
 
 static verdict check_opencl(doctor *d) {
-    static const char *const files[] = {"/dev/dri/render", NULL};
-    return kiln_doctor_drivers(d->options->helper, "opencl", files, d->arena, &d->found) ? FINE
-                                                                                         : NOTE;
+    return kiln_doctor_drivers(d->options->helper, "opencl", d->arena, &d->found) ? FINE : NOTE;
 }
 
 static verdict check_cuda(doctor *d) {
-    static const char *const files[] = {"/dev/nvidia", NULL};
-    return kiln_doctor_drivers(d->options->helper, "cuda", files, d->arena, &d->found) ? FINE
-                                                                                       : NOTE;
+    return kiln_doctor_drivers(d->options->helper, "cuda", d->arena, &d->found) ? FINE : NOTE;
 }
 
 static const struct {

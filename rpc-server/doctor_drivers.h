@@ -7,10 +7,10 @@
 #include "base/str.h"
 #include "rpc-server/helper.h"
 
-/* Prints the executor's devices by index and name, as contained children find them, or what is
- * missing. `files`: prefixes of paths of device files, NULL-terminated; files that this process may
- * not open are listed. False: a driver is there but does not work. */
-bool kiln_doctor_drivers(kiln_helper *helper, const char *executor, const char *const *files,
-                         kiln_arena *arena, kiln_strbuf *out);
+/* Prints the devices of the executor `name` by index and name, as contained children find them, or
+ * what is missing, and the device files that this process may not open. `name`: of a row with a
+ * driver. False: a driver is there but does not work. */
+bool kiln_doctor_drivers(kiln_helper *helper, const char *name, kiln_arena *arena,
+                         kiln_strbuf *out);
 
 #endif

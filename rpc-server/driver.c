@@ -2,8 +2,11 @@
 
 #include <seccomp.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/check.h"
+#include "base/file.h"
 #include "base/opt.h"
 
 extern char **environ;
@@ -162,6 +165,44 @@ bool kiln_driver_sees(const kiln_driver *driver, const char *path) {
     for (uint32_t at = 0; kiln_driver_next_file(driver, &at, &file);)
         if (strcmp(file.path, path) == 0) return true;
     return false;
+}
+
+static bool is_folder(const char *path) {
+    struct stat found;
+    return stat(path, &found) == 0 && S_ISDIR(found.st_mode);
+}
+
+static uint32_t print_closed(const char *path, kiln_strbuf *out) {
+    if (access(path, F_OK) != 0 || access(path, R_OK | W_OK) == 0) return 0;
+    kiln_strbuf_printf(out, "; this user may not open %s", path);
+    return 1;
+}
+
+/* Drivers compute through "renderD128", not through "card0", which is the display's. */
+static uint32_t print_closed_in(const char *folder, kiln_arena *arena, kiln_strbuf *out) {
+    char **name = NULL;
+    size_t count = 0;
+    uint32_t closed = 0;
+    kiln_status st = kiln_folder_list(folder, arena, &name, &count);
+    if (st) { /* the folder itself is closed */
+        kiln_status_free(st);
+        return print_closed(folder, out);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const char *path = kiln_arena_printf(arena, "%s/%s", folder, name[i]);
+        if (!is_folder(path) && strncmp(name[i], "card", 4) != 0) closed += print_closed(path, out);
+    }
+    return closed;
+}
+
+uint32_t kiln_driver_print_closed(const kiln_driver *driver, kiln_arena *arena, kiln_strbuf *out) {
+    kiln_driver_file file;
+    uint32_t closed = 0;
+    for (uint32_t at = 0; kiln_driver_next_file(driver, &at, &file);)
+        if (file.is_device)
+            closed += is_folder(file.path) ? print_closed_in(file.path, arena, out)
+                                           : print_closed(file.path, out);
+    return closed;
 }
 
 bool kiln_driver_next_variable(const kiln_driver *driver, uint32_t *at,

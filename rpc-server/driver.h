@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "base/macros.h"
 #include "base/str.h"
 
@@ -48,6 +49,10 @@ bool kiln_driver_next_file(const kiln_driver *driver, uint32_t *at, kiln_driver_
 bool kiln_driver_has_files(const kiln_driver *driver);
 /* Whether a row has exactly this file or folder. */
 bool kiln_driver_sees(const kiln_driver *driver, const char *path);
+/* Appends "; this user may not open PATH" for each device file of the driver that exists and that
+ * this process may not open; of folders, files in them that are no displays ("card0"). Returns
+ * their number. */
+uint32_t kiln_driver_print_closed(const kiln_driver *driver, kiln_arena *arena, kiln_strbuf *out);
 /* A variable of its environment. */
 typedef struct kiln_driver_variable {
     const char *name, *value; /* value NULL: the path of the writable folder */

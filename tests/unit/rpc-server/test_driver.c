@@ -5,7 +5,11 @@
 #include <seccomp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "base/file.h"
 #include "rpc-server/executor.h"
 #include "tests/support/test.h"
 
@@ -83,12 +87,65 @@ static void a_driver_has_the_variables_that_its_rows_keep(void **state) {
     assert_true(kiln_driver_has_files(&kiln_driver_vta)); /* a board */
 }
 
+/* What is said to a user who is not root; `wanted`: the number of closed files. */
+static const char *closed_for_nobody(const kiln_driver *driver, uint32_t wanted,
+                                     kiln_arena *arena) {
+    int ends[2];
+    char *text = kiln_arena_alloc(arena, 4096);
+    assert_int_equal(pipe(ends), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        kiln_strbuf out = {0};
+        if (geteuid() == 0 && setresuid(65534, 65534, 65534) != 0) _exit(1);
+        const uint32_t closed = kiln_driver_print_closed(driver, arena, &out);
+        const ssize_t wrote = out.size ? write(ends[1], out.data, out.size) : 0;
+        _exit(closed == wanted && wrote == (ssize_t)out.size ? 0 : 1);
+    }
+    close(ends[1]);
+    const ssize_t size = read(ends[0], text, 4095);
+    close(ends[0]);
+    int status;
+    assert_true(child > 0 && waitpid(child, &status, 0) == child);
+    assert_int_equal(status, 0);
+    text[KILN_MAX(size, 0)] = 0;
+    return text;
+}
+
+static void device_files_that_a_user_may_not_open_are_named(void **state) {
+    (void)state;
+    kiln_arena arena;
+    kiln_arena_init(&arena, 0);
+    static const char *const name[] = {"renderD128", "renderD129", "card0", "by-path/x"};
+    char folder[] = "/tmp/kiln-driver-XXXXXX";
+    assert_non_null(mkdtemp(folder));
+    const char *inside = kiln_arena_printf(&arena, "%s/by-path", folder);
+    assert_int_equal(mkdir(inside, 0700) | chmod(folder, 0755), 0);
+    const char *path[KILN_ARRAY_COUNT(name)];
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(name); i++) {
+        path[i] = kiln_arena_printf(&arena, "%s/%s", folder, name[i]);
+        expect_ok(kiln_file_write(path[i], KILN_STR(""), 0600));
+        assert_int_equal(chmod(path[i], i == 1 ? 0666 : 0), 0);
+    }
+    (void)setenv("KILN_VTA_REGISTERS", folder, 1); /* like /dev/dri */
+    (void)setenv("KILN_VTA_MEMORY", "/dev/no-such-file", 1);
+    assert_string_equal(closed_for_nobody(&kiln_driver_vta, 1, &arena),
+                        kiln_arena_printf(&arena, "; this user may not open %s", path[0]));
+    (void)setenv("KILN_VTA_MEMORY", path[2], 1); /* named by itself */
+    expect_contains(closed_for_nobody(&kiln_driver_vta, 2, &arena), path[2]);
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(name); i++) unlink(path[i]);
+    assert_int_equal(rmdir(inside) | rmdir(folder), 0);
+    (void)unsetenv("KILN_VTA_REGISTERS");
+    (void)unsetenv("KILN_VTA_MEMORY");
+    kiln_arena_deinit(&arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_executor_that_lives_on_has_a_driver_of_its_name),
         cmocka_unit_test(no_driver_may_mount_trace_or_reach_a_network),
         cmocka_unit_test(rows_belong_to_their_driver),
         cmocka_unit_test(a_driver_has_the_variables_that_its_rows_keep),
+        cmocka_unit_test(device_files_that_a_user_may_not_open_are_named),
     };
     return cmocka_run_group_tests_name("rpc-server/driver", tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@ heuristic predicts of matrix products: two predictions. Parts: slots, tensor, he
 import collections
 import json
 import math
+import os
 import pathlib
 import statistics
 import subprocess
@@ -151,6 +152,29 @@ def tensor(options, work):
                   f"{''.join(f'; {note}' for note in candidate['notes'])}", flush=True)
 
 
+def triton(options, work):
+    if not options.peers:
+        print("triton: skipped without --peers")
+        return
+    made = subprocess.run([kiln.BUILD / "peers-triton/bin/python", pathlib.Path(__file__).with_name("triton_products.py"), work], capture_output=True, text=True,
+                          env={**os.environ, "TRITON_CACHE_DIR": str(work / "triton"), "TRITON_DEFAULT_FP_FUSION": "1"})
+    if made.returncode:
+        print(f"triton: skipped: {(made.stderr.strip() or 'no message').splitlines()[-1]}")
+        return
+    print(f"triton: its machine code of a product of halves in such tiles, as `tensor` counts ours\n"
+          f"{'':<22}{'share':>7}{'others':>7}{'loop':>6}{'shared':>8}{'threads':>8}  all")
+    for row in map(json.loads, made.stdout.splitlines()):
+        [code] = sass.functions(row["cubin"]).values()
+        body, _ = sass.hot_loop(code, TENSOR)
+        found = sass.count(body, TENSOR)
+        if not found:
+            print(f"{row['target']} {row['tile']:<15}no loop with products of warps")
+            continue
+        opcodes = collections.Counter(op.split(".")[0] for op in body)
+        print(f"{row['target']} {row['tile']:<15}{found / len(body):>8.3f}{len(body) / found - 1:>7.1f}{len(body):>6}"
+              f"{row['shared']:>8}{row['threads']:>8}  {', '.join(f'{n} {op}' for op, n in opcodes.most_common(6))}", flush=True)
+
+
 def heuristic(options, work):
     c2 = kiln.named_convs()["C2"]
     channels, height, width, filters, kh, kw = c2[:6]  # its result keeps the image's size
@@ -275,8 +299,8 @@ def kiln_clock():
     return clock.perf_counter()
 
 
-PARTS = {"slots": slots, "tensor": tensor, "heuristic": heuristic, "zoo": zoo, "drawn": drawn, "warps": warps, "time": time, "pocl": pocl.beside_own_code, "clblast": pocl.beside_clblast}
-ASSEMBLED = {"slots", "tensor", "zoo", "drawn", "warps", "time"}  # parts that need ptxas
+PARTS = {"slots": slots, "tensor": tensor, "triton": triton, "heuristic": heuristic, "zoo": zoo, "drawn": drawn, "warps": warps, "time": time, "pocl": pocl.beside_own_code, "clblast": pocl.beside_clblast}
+ASSEMBLED = {"slots", "tensor", "triton", "zoo", "drawn", "warps", "time"}  # parts that need ptxas
 
 
 def add_options(parser):

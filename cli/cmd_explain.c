@@ -14,7 +14,7 @@ typedef struct explain {
     const char *model, *stage, *task, *after, *target_text, *db_path, *why;
     kiln_opt_list dim;
     kiln_import_options onnx;
-    bool json, refused;
+    bool json, refused, helpers;
     kiln_accuracy_options accuracy_options;
     kiln_accuracy accuracy;
     kiln_arena *process;
@@ -54,8 +54,8 @@ static kiln_status explain_plan(const explain *e, kiln_stage_options *options) {
 static kiln_status explain_stage(const explain *e, const kiln_target *target) {
     kiln_str text = {0};
     kiln_status st = e->db_path ? kiln_db_check_there(e->db_path) : KILN_OK;
-    kiln_stage_options options = {e->stage, e->after, target,     e->db_path,
-                                  &e->onnx, e->task,  e->refused, e->accuracy};
+    kiln_stage_options options = {e->stage, e->after,   target,      e->db_path, &e->onnx,
+                                  e->task,  e->refused, e->accuracy, !e->helpers};
     if (!st && strcmp(e->stage, "plan") == 0) return explain_plan(e, &options);
     if (!st) st = kiln_stage_make(e->model, &options, e->process, &text);
     if (!st && e->json)
@@ -104,6 +104,8 @@ kiln_status kiln_cmd_explain(kiln_arena *process, int argc, char **argv) {
         {"after", KILN_OPT_TEXT, &e.after, "PASS", "stop after this pass (graph and loops)"},
         {"refused", KILN_OPT_FLAG, &e.refused, NULL,
          "also print refused schedule steps and missing sketches, with reasons (space)"},
+        {"helpers", KILN_OPT_FLAG, &e.helpers, NULL,
+         "also print types and helper functions, so that the text compiles (c, opencl, cuda)"},
         {"why", KILN_OPT_TEXT, &e.why, "K",
          "instead of a stage: which stored schedule of this task won, and why"},
         {"target", KILN_OPT_TEXT, &e.target_text, "T", "device to compile for (default native)"},

@@ -75,6 +75,14 @@ static kiln_status print_loops(const stage_context *c, const kiln_task *task) {
                               c->out);
 }
 
+/* The code behind types and helpers that all kernels have. */
+static kiln_str without_helpers(kiln_str text, kiln_strbuf *out) {
+    const char *split = strstr(text.data, kiln_c_text_split);
+    if (!split) return text;
+    kiln_strbuf_text(out, "/* without types and helper functions; --helpers prints them */\n");
+    return kiln_str_slice(text, (size_t)(split - text.data) + strlen(kiln_c_text_split), text.size);
+}
+
 static kiln_status print_code(const stage_context *c, const kiln_task *task,
                               const kiln_codegen_options *options) {
     kiln_trace trace;
@@ -87,6 +95,7 @@ static kiln_status print_code(const stage_context *c, const kiln_task *task,
     if (!st)
         st = kiln_codegen(&lowered, c->options->target, options, c->arena, &text, &scratch,
                           &worker_scratch);
+    if (!st && options->backend && c->options->omits_helpers) text = without_helpers(text, c->out);
     if (!st) kiln_strbuf_str(c->out, text);
     return st;
 }

@@ -17,6 +17,7 @@ typedef struct kiln_stage_options {
     const char *task;                /* number or key prefix; NULL: all */
     bool refused;                    /* space: also what rules tried in vain */
     kiln_accuracy accuracy;          /* of the schedules that may be taken */
+    bool omits_helpers;              /* C dialects: without types and helpers before the code */
 } kiln_stage_options;
 /* The text of a stage, made in processes without rights (model_work.h); it lasts until the program
  * ends. INVALID_ARGUMENT: no such stage, pass or task, the note lists those there are; `refused` of

@@ -35,6 +35,15 @@ def test_stages_that_a_target_does_not_have_are_refused(world):
     world.refused("explain", DIGITS, "--stage", "asm", "--target", "opencl", says="the back end makes C text, neither assembly nor")
 
 
+def test_code_is_printed_without_what_all_kernels_have(world):
+    for target, stage, entry in (("h200", "cuda", "__global__"), ("opencl", "opencl", "kernel __attribute__"), ("x86-64", "c", "run")):
+        text = world.run("explain", DIGITS, "--stage", stage, "--target", target, "--task", "1").stdout
+        assert "/* without types and helper functions; --helpers prints them */\n" in text.splitlines(True)[1:2], text[:2000]
+        assert entry in text, text[:2000]
+        whole = world.run("explain", DIGITS, "--stage", stage, "--target", target, "--task", "1", "--helpers").stdout
+        assert whole.endswith(text.split("\n", 2)[2]) and len(whole.splitlines()) > len(text.splitlines()) + 100, whole[-2000:]
+
+
 def test_missing_programs_of_the_vendor_are_named(world):
     world.env.update(PATH="/nowhere", KILN_PTXAS="", KILN_NVDISASM="/nowhere/nvdisasm")
     world.refused("explain", DIGITS, "--stage", "sass", "--target", "h200", says="missing: ptxas. Install them (pip: nvidia-cuda-nvcc-cu12")

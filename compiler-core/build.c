@@ -87,7 +87,8 @@ static uint32_t add_launches(const kiln_lowered *lowered, const kiln_launches *f
             (kiln_manifest_launch){.phase = prepares ? KILN_LAUNCH_PREPARE : KILN_LAUNCH_RUN,
                                    .entry = copy_str(arena, launch->entry),
                                    .scratch_bytes = {[KILN_MEMORY_SHARED] = launch->shared_bytes,
-                                                     [KILN_MEMORY_PRIVATE] = launch->local_bytes}};
+                                                     [KILN_MEMORY_PRIVATE] = launch->local_bytes},
+                                   .cluster = launch->cluster > 1 ? launch->cluster : 0};
         for (uint32_t d = 0; d < KILN_LAUNCH_DIMS; d++) {
             to[i].grid[d] = launch->grid_size[d];
             to[i].group[d] = launch->group_size[d];

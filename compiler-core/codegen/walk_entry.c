@@ -328,6 +328,8 @@ static kiln_status add_launch(kiln_builder *b, kiln_program *p, const kiln_launc
     kiln_status st = check_stmt(p, launch->body, 0, false, true);
     if (!st && launch->token_slots && !b->ops->token_place)
         st = KILN_ERROR(UNIMPLEMENTED, "the back end has no tokens between threads");
+    if (!st && launch->cluster > 1)
+        st = KILN_ERROR(UNIMPLEMENTED, "the back end has no clusters of groups");
     if (st) return st;
     kiln_walk *w = new_walk(b, p, kiln_str_dup(arena, launch->entry), target, arena);
     w->in_parallel = true;

@@ -245,7 +245,13 @@ static kiln_status check_bound(const kiln_program *p, kiln_stmt loop, around *a)
         return ILLEGAL("loop %.*s over %s is inside parallel loop %.*s", NAME(p, loop), axis->text,
                        NAME(p, a->parallel));
     if (a->lanes) return ILLEGAL("loop %.*s over %s is in lanes", NAME(p, loop), axis->text);
+    if (s->axis == KILN_AXIS_CLUSTER && (s->extent & (s->extent - 1)) != 0)
+        return ILLEGAL("loop %.*s has %lld groups; a cluster has a power of two", NAME(p, loop),
+                       (long long)s->extent);
     bool is_grid = axis->level == KILN_LEVEL_GRID;
+    if (is_grid && a->axes >> KILN_AXIS_CLUSTER & 1)
+        return ILLEGAL("loop %.*s over %s is inside %.*s, which runs over the groups of a cluster",
+                       NAME(p, loop), axis->text, NAME(p, a->grid));
     if (is_grid && (a->other || a->thread))
         return ILLEGAL("loop %.*s over %s is not directly inside grid loops", NAME(p, loop),
                        axis->text);

@@ -6,6 +6,10 @@
  * its threads have ended, so the nest behind it sees all writes. A lowered program has one thread
  * nest per launch, and barriers in it (lower/launch.h).
  *
+ * Clusters. The loop on `cluster`, innermost of the grid loops, runs over the groups of a cluster.
+ * Devices run these at the same time; otherwise they are groups like all others, ordered by
+ * nothing.
+ *
  * Asynchronous copies. A COPY reads its source and writes its element at some time between itself
  * and the WAIT that covers it; until then no thread may touch the element or write the source.
  * Copies of one token since the last COMMIT of it are a group; groups land in order, and WAIT
@@ -53,6 +57,8 @@
 #define KILN_PLACE_MAX (1 << 20) /* largest place of a shared temp in program text, bytes */
 /* CUDA devices from this capability on wait for phases of barriers in shared memory. */
 #define KILN_TOKENS_CAPABILITY 90
+/* CUDA devices from this capability on run groups of a launch in clusters. */
+#define KILN_CLUSTERS_CAPABILITY 90
 
 typedef enum kiln_seen_by {
     KILN_SEEN_BY_THREAD,
@@ -127,6 +133,7 @@ kiln_str kiln_attribute_value(const kiln_program *p, const kiln_attribute *a);
  * - bound loops start at 0 and keep to their axes' extents; no axis twice around one statement
  * - only sequences, allocations and grid loops enclose a grid loop, and a grid loop contains
  *   nothing else than the grid loop inside it
+ * - a loop over `cluster` is the innermost grid loop, and its extent is a power of two
  * - thread loops of one nest are nested directly, and have KILN_GROUP_THREADS_MAX iterations
  *   at most
  * - no parallel loop around or inside a bound one, and no bound loop in lanes

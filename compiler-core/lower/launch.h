@@ -5,7 +5,8 @@
  * memory around those that share a temp:
  *
  *     alloc t:                            GLOBAL: device memory between launches
- *       bind(block.y) by in 2:            grid loops, outermost first, none or up to three
+ *       bind(block.y) by in 2:            grid loops, outermost first, none or up to three; inside
+ *                                         of them one over the groups of a cluster, or none
  *         bind(block.x) bx in 4:
  *           alloc a.read:                 SHARED: one copy per group
  *             bind(thread.y) ty in 8:     thread loops, none or up to three, all in one nest
@@ -51,10 +52,12 @@ typedef struct kiln_launch {
                       * place */
     kiln_stmt group; /* body of a group: the first statement inside the grid loops */
     kiln_stmt body;  /* body of a thread: the first statement inside the thread loops */
-    uint32_t grid_size[KILN_LAUNCH_DIMS];  /* groups in x, y, z; at least 1 */
+    uint32_t grid_size[KILN_LAUNCH_DIMS]; /* groups in x, y, z; at least 1 */
+    uint32_t cluster; /* groups of a cluster, which divide grid_size[0]; 1: no clusters */
     uint32_t group_size[KILN_LAUNCH_DIMS]; /* threads in x, y, z; at least 1 */
     uint32_t resident;                     /* groups that must fit on a unit; 0: no requirement */
     kiln_var grid_var[KILN_LAUNCH_DIMS], group_var[KILN_LAUNCH_DIMS]; /* 0: no loop, size 1 */
+    kiln_var cluster_var;   /* group x is grid_var[0] * cluster + cluster_var; 0: no loop */
     uint32_t barrier_count; /* statements; 0: threads need not run in step */
     /* Places of each queue of tokens, 0: there are none. Queue by queue, full ones first, each has
      * 8 bytes from `token_offset` on in shared memory. */

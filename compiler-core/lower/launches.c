@@ -141,11 +141,22 @@ static void describe_stmt(describing *d, kiln_stmt stmt, kiln_launch *launch) {
     for (uint32_t i = 0; i < s.child.count; i++) describe_stmt(d, s.child.data[i], launch);
 }
 
+static void enter_loop(const kiln_stmt_info *loop, kiln_launch *launch) {
+    const kiln_loop_axis_info *axis = &kiln_axes[loop->axis];
+    const bool is_grid = axis->level == KILN_LEVEL_GRID;
+    if (loop->axis == KILN_AXIS_CLUSTER) {
+        launch->cluster = (uint32_t)loop->extent;
+        launch->cluster_var = loop->var;
+        return;
+    }
+    (is_grid ? launch->grid_size : launch->group_size)[axis->dimension] = (uint32_t)loop->extent;
+    (is_grid ? launch->grid_var : launch->group_var)[axis->dimension] = loop->var;
+}
+
 /* The statement's only child, seen through allocations and sequences of one, while it is a loop of
  * that level; sets sizes and variables. */
 static kiln_stmt enter_loops(const kiln_program *p, kiln_stmt stmt, kiln_axis_level level,
-                             uint32_t *size, kiln_var *var) {
-    for (uint32_t i = 0; i < KILN_LAUNCH_DIMS; i++) size[i] = 1;
+                             kiln_launch *launch) {
     for (kiln_stmt at = stmt; at;) {
         const kiln_stmt_info *s = &p->stmt.data[at];
         bool is_level = kiln_stmt_level(p, at) == level;
@@ -153,9 +164,7 @@ static kiln_stmt enter_loops(const kiln_program *p, kiln_stmt stmt, kiln_axis_le
             s->kind == KILN_STMT_ALLOC || (s->kind == KILN_STMT_SEQ && s->child.count == 1);
         if (!is_level && !through) break;
         if (is_level) {
-            uint32_t dimension = kiln_axes[s->axis].dimension;
-            size[dimension] = (uint32_t)s->extent;
-            var[dimension] = s->var;
+            enter_loop(s, launch);
             stmt = s->child.data[0];
         }
         at = s->child.data[0];
@@ -217,14 +226,20 @@ static kiln_status describe_launch(describing *d, kiln_stmt nest) {
         return KILN_ERROR(RESOURCE_EXHAUSTED, "the program has more than %d launches",
                           KILN_LAUNCHES_MAX);
     kiln_launch *launch = &d->out->launch[d->out->count];
-    *launch = (kiln_launch){.nest = nest};
+    *launch =
+        (kiln_launch){.nest = nest, .grid_size = {1, 1, 1}, .group_size = {1, 1, 1}, .cluster = 1};
     launch->entry = kiln_str_from(
         kiln_arena_printf(d->arena, "%.*s_%u", KILN_STR_ARG(d->prefix), d->out->count++));
     const kiln_attribute *resident = kiln_stmt_attribute(p, nest, KILN_ATTRIBUTE_RESIDENT);
     launch->resident = resident ? resident->row : kiln_registers_many(p, nest);
-    launch->group = enter_loops(p, nest, KILN_LEVEL_GRID, launch->grid_size, launch->grid_var);
-    launch->body =
-        enter_loops(p, launch->group, KILN_LEVEL_GROUP, launch->group_size, launch->group_var);
+    launch->group = enter_loops(p, nest, KILN_LEVEL_GRID, launch);
+    launch->body = enter_loops(p, launch->group, KILN_LEVEL_GROUP, launch);
+    const uint64_t groups_x = (uint64_t)launch->grid_size[0] * launch->cluster;
+    if (groups_x > (uint64_t)kiln_axes[KILN_AXIS_BLOCK_X].extent_max)
+        return REFUSE("launch %.*s has %llu groups along x, %u in each cluster; %lld at most",
+                      KILN_STR_ARG(launch->entry), (unsigned long long)groups_x, launch->cluster,
+                      (long long)kiln_axes[KILN_AXIS_BLOCK_X].extent_max);
+    launch->grid_size[0] = (uint32_t)groups_x;
     if (kiln_lower_has_level(p, launch->body, KILN_LEVEL_GROUP))
         return REFUSE("launch %.*s has several thread nests", KILN_STR_ARG(launch->entry));
     launch->shared = KILN_ARENA_ARRAY(d->arena, kiln_launch_temp, p->buffer.count);
@@ -283,12 +298,11 @@ kiln_status kiln_launches_describe_whole(kiln_program *lowered, const kiln_targe
 void kiln_launches_print(const kiln_launches *launches, kiln_strbuf *out) {
     for (uint32_t i = 0; i < launches->count; i++) {
         const kiln_launch *l = &launches->launch[i];
-        kiln_strbuf_printf(
-            out,
-            "# launch %.*s: grid %u x %u x %u, group %u x %u x %u, barriers %u, bytes "
-            "%llu shared, %llu local\n",
-            KILN_STR_ARG(l->entry), l->grid_size[0], l->grid_size[1], l->grid_size[2],
-            l->group_size[0], l->group_size[1], l->group_size[2], l->barrier_count,
-            (unsigned long long)l->shared_bytes, (unsigned long long)l->local_bytes);
+        kiln_strbuf_printf(out, "# launch %.*s: grid %u x %u x %u, ", KILN_STR_ARG(l->entry),
+                           l->grid_size[0], l->grid_size[1], l->grid_size[2]);
+        if (l->cluster > 1) kiln_strbuf_printf(out, "cluster %u, ", l->cluster);
+        kiln_strbuf_printf(out, "group %u x %u x %u, barriers %u, bytes %llu shared, %llu local\n",
+                           l->group_size[0], l->group_size[1], l->group_size[2], l->barrier_count,
+                           (unsigned long long)l->shared_bytes, (unsigned long long)l->local_bytes);
     }
 }

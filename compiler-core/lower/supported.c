@@ -5,8 +5,11 @@
 
 #define REFUSE(...) KILN_ERROR(ILLEGAL_SCHEDULE, __VA_ARGS__)
 
-static kiln_status check_loop(const kiln_program *p, kiln_stmt stmt, kiln_lower_list list) {
+static kiln_status check_loop(const kiln_lowering *l, kiln_stmt stmt) {
+    const kiln_program *p = l->run;
+    const kiln_lower_list list = l->list;
     const kiln_stmt_info *s = &p->stmt.data[stmt];
+    const kiln_gpu *gpu = l->target->gpu;
     const bool has_threads = list == KILN_LOWER_GRID || list == KILN_LOWER_CORE;
     if (s->loop_kind == KILN_LOOP_VTHREAD && !has_threads)
         return REFUSE("loop %.*s is over virtual threads, and the target has no launches",
@@ -17,16 +20,22 @@ static kiln_status check_loop(const kiln_program *p, kiln_stmt stmt, kiln_lower_
     if (s->loop_kind == KILN_LOOP_BIND && list != KILN_LOWER_GRID)
         return REFUSE("loop %.*s is bound to %s, and the target has no launches",
                       KILN_STR_ARG(p->var.data[s->var].name), kiln_axes[s->axis].text);
+    if (s->loop_kind == KILN_LOOP_BIND && s->axis == KILN_AXIS_CLUSTER &&
+        (!gpu || gpu->capability < KILN_CLUSTERS_CAPABILITY))
+        return REFUSE("loop %.*s is bound to cluster, and the target has no clusters of groups; "
+                      "CUDA devices from sm_90 on have them",
+                      KILN_STR_ARG(p->var.data[s->var].name));
     return KILN_OK;
 }
 
-static kiln_status check_tree(const kiln_program *p, kiln_stmt stmt, kiln_lower_list list) {
+static kiln_status check_tree(const kiln_lowering *l, kiln_stmt stmt) {
+    const kiln_program *p = l->run;
     const kiln_stmt_info *s = &p->stmt.data[stmt];
-    kiln_status st = s->kind == KILN_STMT_FOR ? check_loop(p, stmt, list) : KILN_OK;
+    kiln_status st = s->kind == KILN_STMT_FOR ? check_loop(l, stmt) : KILN_OK;
     if (!st && (s->kind >= KILN_STMT_BARRIER || kiln_stmt_attribute(p, stmt, KILN_ATTRIBUTE_UNIT)))
         st = REFUSE(
             "the program has barriers, copies, tokens or units, which lowering makes itself");
-    for (uint32_t i = 0; i < s->child.count && !st; i++) st = check_tree(p, s->child.data[i], list);
+    for (uint32_t i = 0; i < s->child.count && !st; i++) st = check_tree(l, s->child.data[i]);
     return st;
 }
 
@@ -57,5 +66,5 @@ kiln_status kiln_lower_supported(kiln_lowering *l) {
     kiln_status st = KILN_OK;
     for (kiln_buffer b = 1; b < p->buffer.count && !st; b++)
         st = check_scope(&p->buffer.data[b], l->list);
-    return st ? st : check_tree(p, p->root, l->list);
+    return st ? st : check_tree(l, p->root);
 }

@@ -180,7 +180,12 @@ FAULTS += [(name, file, old, new, LAUNCHES) for name, file, old, new in [
     ("all groups make one temp", LOWER + "launches.c", "b->scope = KILN_SCOPE_SHARED;", ";"),
     ("all threads make one temp", LOWER + "launches.c", "b->scope = KILN_SCOPE_LOCAL;", "b->scope = KILN_SCOPE_SHARED;"),
     ("a launch is as large in x as in its last axis", LOWER + "launches.c",
-     "size[dimension] = (uint32_t)s->extent;", "size[0] = (uint32_t)s->extent;"),
+     "[axis->dimension] = (uint32_t)loop->extent;", "[0] = (uint32_t)loop->extent;"),
+    ("groups of a cluster are not counted along x", LOWER + "launches.c", "launch->grid_size[0] = (uint32_t)groups_x;", ""),
+    ("a launch counts more groups than a grid has", LOWER + "launches.c",
+     "if (groups_x > (uint64_t)kiln_axes[KILN_AXIS_BLOCK_X].extent_max)", "if (false)"),
+    ("clusters are lowered for devices without them", LOWER + "supported.c",
+     "(!gpu || gpu->capability < KILN_CLUSTERS_CAPABILITY)", "!gpu"),
     ("temps of a launch end where the last one does", LOWER + "launches.c", "*bytes = KILN_MAX(*bytes, offset + size);", "*bytes = offset + size;"),
     ("a launch does not know what it touches", LOWER + "launches.c", "if (s.kind == KILN_STMT_STORE || s.kind == KILN_STMT_COPY) d->touched[s.buffer] = true;", ""),
     # crossthread

@@ -24,7 +24,8 @@
 #define WARPS 64            /* one in so many is a product by instructions of warps, */
 #define WARPS_FROM 4        /* from this one on */
 #define TARGET "cuda:sm_80" /* takes copies that land later, and instructions of warps */
-#define PRODUCTS 8          /* one program in so many is a product of bytes */
+#define TARGET_OF_CLUSTERS "cuda:sm_90"
+#define PRODUCTS 8 /* one program in so many is a product of bytes */
 #define ARGS_MAX KILN_MANIFEST_ARGS_MAX
 
 /* What a program must compute, on data drawn from the seed. */
@@ -153,10 +154,12 @@ static bool has_overlap(const kiln_launch *l) {
 
 static void count_launches(const kiln_lowered *lowered, schedule_fuzz_counts *counts) {
     const kiln_launches *launches = &lowered->run_launches;
-    bool grid = false, group = false, barrier = false, shared = false, overlap = false;
+    bool grid = false, cluster = false, group = false, barrier = false, shared = false,
+         overlap = false;
     for (uint32_t i = 0; i < launches->count; i++) overlap |= has_overlap(&launches->launch[i]);
     for (uint32_t i = 0; i < launches->count; i++)
         for (uint32_t d = 0; d < KILN_LAUNCH_DIMS; d++) {
+            cluster |= launches->launch[i].cluster > 1;
             grid |= launches->launch[i].grid_size[d] > 1;
             group |= launches->launch[i].group_size[d] > 1;
             barrier |= launches->launch[i].barrier_count > 0;
@@ -164,6 +167,7 @@ static void count_launches(const kiln_lowered *lowered, schedule_fuzz_counts *co
         }
     counts->lowered++;
     counts->grids += grid;
+    counts->clusters += cluster;
     counts->groups += group;
     counts->barriers += barrier;
     counts->shared += shared;
@@ -221,6 +225,15 @@ static kiln_status compare_outputs(const truth *t, const kiln_tensor *got) {
         if (t->te->buffer.data[arg.buffer[i]].role == KILN_ROLE_OUTPUT)
             st = compare_output(t, i, output++, &got[i]);
     return st;
+}
+
+/* A target that has what the program uses. */
+static const char *target_of_launches(const kiln_program *p) {
+    for (kiln_stmt s = 1; s < p->stmt.count; s++)
+        if (kiln_stmt_level(p, s) == KILN_LEVEL_GRID && p->stmt.data[s].axis == KILN_AXIS_CLUSTER &&
+            kiln_stmt_is_inside(p, s, p->root))
+            return TARGET_OF_CLUSTERS;
+    return TARGET;
 }
 
 /* Launches compute what the expression says, or lowering refuses the schedule. */
@@ -554,12 +567,16 @@ static void draw_scope(drawing *d) {
 
 /* An axis of that level that no loop around has. */
 static kiln_loop_axis draw_axis(drawing *d, kiln_stmt loop, kiln_axis_level level) {
+    const int64_t extent = d->p->stmt.data[loop].extent;
     static const kiln_loop_axis axis[2][3] = {
         {KILN_AXIS_BLOCK_X, KILN_AXIS_BLOCK_Y, KILN_AXIS_BLOCK_Z},
         {KILN_AXIS_THREAD_X, KILN_AXIS_THREAD_Y, KILN_AXIS_THREAD_Z}};
     uint32_t first = (uint32_t)kiln_rand_below(d->r, 2), used = 0;
     for (kiln_stmt at = loop; at; at = d->p->stmt.data[at].parent)
         if (kiln_stmt_level(d->p, at) != KILN_LEVEL_NONE) used |= 1u << d->p->stmt.data[at].axis;
+    if (level == KILN_LEVEL_GRID && extent <= kiln_axes[KILN_AXIS_CLUSTER].extent_max &&
+        (extent & (extent - 1)) == 0 && kiln_rand_below(d->r, 2))
+        return KILN_AXIS_CLUSTER;
     for (uint32_t i = 0; i < 3; i++)
         if (!(used >> axis[level == KILN_LEVEL_GROUP][(first + i) % 3] & 1))
             return axis[level == KILN_LEVEL_GROUP][(first + i) % 3];
@@ -881,7 +898,7 @@ static kiln_status run_checked(const truth *t, kiln_trace *trace, kiln_arena *ar
         kiln_status_free(st); /* illegal after something was dropped: so is this */
     }
     schedule_fuzz_counts counts = {0};
-    return wrong ? wrong : check_launches(t, replay.p, TARGET, &counts);
+    return wrong ? wrong : check_launches(t, replay.p, target_of_launches(replay.p), &counts);
 }
 
 static kiln_trace without(const kiln_trace *trace, uint32_t dropped, kiln_arena *arena) {
@@ -996,7 +1013,7 @@ bool schedule_fuzz_pair(uint64_t seed, schedule_fuzz_device device, schedule_fuz
         wrong = check_program(&t, replay.p);
     }
     if (!wrong) wrong = check_forms(&trace, &arena);
-    if (!wrong) wrong = check_launches(&t, replay.p, TARGET, counts);
+    if (!wrong) wrong = check_launches(&t, replay.p, target_of_launches(replay.p), counts);
     if (!wrong && device) wrong = check_device(&t, replay.p, device, counts);
     counts->pairs++;
     bool same = wrong == NULL;

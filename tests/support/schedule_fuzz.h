@@ -12,6 +12,7 @@ typedef struct schedule_fuzz_counts {
     uint64_t applied_of[64], refused_of[64];  /* by kiln_prim */
     uint64_t lowered, unlowered;              /* to launches; refused */
     uint64_t grids, groups, barriers, shared; /* lowered programs with several groups, ... */
+    uint64_t clusters;                        /* with clusters of several groups */
     uint64_t overlaps, exchanges; /* with temps on the same bytes; lanes that exchange */
     uint64_t warps;               /* lowered ones with instructions of warps */
     uint64_t ran;                 /* on a device */

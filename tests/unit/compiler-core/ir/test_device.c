@@ -104,6 +104,24 @@ static void grid_loops_stand_outermost_and_fill_each_other(void **state) {
                "block.y starts at 0 and takes");
 }
 
+static void the_loop_over_a_cluster_is_the_innermost_of_the_grid(void **state) {
+    expect_good(state, "  bind(block.x) b in 3:\n    alloc s:\n      bind(cluster) c in 4:\n"
+                       "        bind(thread.x) a in 2:\n          y[a] = 1.0\n");
+    expect_good(state, "  bind(cluster) c in 8:\n    y[0] = 1.0\n");
+    expect_bad(state, "  bind(cluster) c in 2:\n    bind(block.y) b in 2:\n      y[b] = 1.0\n",
+               "loop b over block.y is inside c, which runs over the groups of a cluster");
+    expect_bad(state, "  bind(cluster) c in 2:\n    bind(cluster) b in 2:\n      y[b] = 1.0\n",
+               "another loop over cluster");
+    expect_bad(state, "  for k in 2:\n    bind(cluster) c in 2:\n      y[c] = 1.0\n",
+               "is not directly inside grid loops");
+    expect_bad(state, "  bind(thread.x) k in 2:\n    bind(cluster) c in 2:\n      y[c] = 1.0\n",
+               "is not directly inside grid loops");
+    expect_bad(state, "  bind(cluster) c in 6:\n    y[0] = 1.0\n",
+               "loop c has 6 groups; a cluster has a power of two");
+    expect_bad(state, "  bind(cluster) c in 16:\n    y[0] = 1.0\n",
+               "cluster starts at 0 and takes 8");
+}
+
 static void thread_loops_of_a_nest_stand_in_one_another(void **state) {
     expect_good(state, "  bind(thread.y) a in 2:\n    bind(thread.x) b in 2:\n"
                        "      y[a*2 + b] = 1.0\n");
@@ -157,6 +175,7 @@ int main(void) {
         PROGRAM_TEST(keys_of_rows_are_typed_and_others_are_remarks),
         PROGRAM_TEST(a_statement_is_on_the_unit_around_it),
         PROGRAM_TEST(grid_loops_stand_outermost_and_fill_each_other),
+        PROGRAM_TEST(the_loop_over_a_cluster_is_the_innermost_of_the_grid),
         PROGRAM_TEST(thread_loops_of_a_nest_stand_in_one_another),
         PROGRAM_TEST(barriers_stand_where_all_threads_come),
         PROGRAM_TEST(allocations_stand_where_their_scope_is_seen),

@@ -131,6 +131,8 @@ static void two_iterations_that_write_one_element_race(void **state) {
                    "several iterations of concurrent loop i");
     expect_finding(p, kiln_arena_printf(p->arena, two_writers, "vectorize"),
                    "several iterations of concurrent loop i");
+    expect_finding(p, kiln_arena_printf(p->arena, two_writers, "bind(cluster)"),
+                   "several iterations of concurrent loop i");
     expect_output(p, kiln_arena_printf(p->arena, two_writers, "for"), (const double[]){2, 4});
     expect_output(p, kiln_arena_printf(p->arena, two_writers, "unroll"), (const double[]){2, 4});
 }

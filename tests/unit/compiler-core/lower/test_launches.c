@@ -809,6 +809,62 @@ static void launches_beyond_the_limits_of_the_target_are_refused(void **state) {
     }
 }
 
+/* Two rows of groups, in clusters of two that lie along n. */
+#define CLUSTERED                                                                        \
+    "cache_read(mm, x, \"shared\")\nsplit(mm.m, 2, 4)\nsplit(mm.n, 2, 2, 2)\n"           \
+    "reorder(mm.m.0, mm.n.0, mm.n.1, mm.m.1, mm.n.2, mm.k)\nbind(mm.m.0, \"block.y\")\n" \
+    "bind(mm.n.0, \"block.x\")\nbind(mm.n.1, \"cluster\")\nbind(mm.m.1, \"thread.x\")\n" \
+    "compute_at(x.read, mm.n.1)\nbind(x.read.d1, \"thread.x\")\n"
+
+static void groups_of_a_cluster_follow_one_another_along_x(void **state) {
+    kiln_program *te = parse_in(*state, MATMUL);
+    const kiln_program *scheduled = replay_text(te, CLUSTERED);
+    kiln_target target = target_of(*state, "cuda:sm_90");
+    kiln_lowered lowered;
+    kiln_strbuf text = {0};
+    expect_ok(grid_equals_on(te, scheduled, &target, 1, &lowered));
+    assert_int_equal(lowered.run_launches.count, 1);
+    const kiln_launch *launch = &lowered.run_launches.launch[0];
+    assert_int_equal(launch->grid_size[0], 4);
+    assert_int_equal(launch->grid_size[1], 2);
+    assert_int_equal(launch->cluster, 2);
+    assert_int_not_equal(launch->cluster_var, 0);
+    assert_int_not_equal(launch->cluster_var, launch->grid_var[0]);
+    assert_int_equal(launch->group_size[0], 12);
+    assert_int_equal(launch->shared_count, 1);
+    expect_ok(kiln_lower_explain(scheduled, &target, KILN_STR(""), *state, &text));
+    expect_contains(text.data, "# launch run_0: grid 4 x 2 x 1, cluster 2, group 12 x 1 x 1, ");
+    kiln_strbuf_deinit(&text);
+}
+
+static void clusters_are_refused_where_there_are_none(void **state) {
+    static const struct {
+        const char *target, *why;
+    } row[] = {
+        {"cuda:sm_80", "mm.n.1 is bound to cluster, and the target has no clusters"},
+        {"opencl", "mm.n.1 is bound to cluster, and the target has no clusters"},
+        {"null", "mm.n.1 is bound to cluster, and the target has no clusters"},
+    };
+    kiln_program *te = parse_in(*state, MATMUL);
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        kiln_target target = target_of(*state, row[i].target);
+        kiln_lowered lowered;
+        expect_error(kiln_lower(replay_text(te, CLUSTERED), &target, *state, &lowered),
+                     ILLEGAL_SCHEDULE, row[i].why);
+    }
+}
+
+static void groups_along_x_are_counted_with_their_clusters(void **state) {
+    kiln_program *te = parse_in(*state, "program p\ninput x: f32[1]\noutput y: f32[1073741824, 4]\n"
+                                        "block y(i:1073741824, j:4): y[i, j] = x[0]\n");
+    kiln_target target = target_of(*state, "cuda:sm_90");
+    kiln_lowered lowered;
+    expect_error(kiln_lower(replay_text(te, "bind(y.i, \"block.x\")\nbind(y.j, \"cluster\")\n"),
+                            &target, *state, &lowered),
+                 ILLEGAL_SCHEDULE,
+                 "has 4294967296 groups along x, 4 in each cluster; 2147483647 at most");
+}
+
 static void a_temp_of_a_group_becomes_shared_and_of_a_thread_local(void **state) {
     kiln_program *te = parse_in(*state, TWO);
     kiln_lowered lowered;
@@ -832,6 +888,7 @@ static void random_schedules_keep_their_meaning(void **state) {
     assert_true(counts.lowered > 350); /* few are refused, and many have groups of threads */
     assert_true(counts.groups > 100);
     assert_true(counts.grids > 30);
+    assert_true(counts.clusters > 10);
     assert_true(counts.barriers > 20);
     assert_true(counts.shared > 10);
     assert_true(counts.overlaps > 10);
@@ -910,6 +967,9 @@ int main(void) {
         test_with_arena(what_one_thread_touches_is_its_own),
         test_with_arena(nests_that_are_too_many_threads_together_are_refused),
         test_with_arena(launches_beyond_the_limits_of_the_target_are_refused),
+        test_with_arena(groups_of_a_cluster_follow_one_another_along_x),
+        test_with_arena(clusters_are_refused_where_there_are_none),
+        test_with_arena(groups_along_x_are_counted_with_their_clusters),
         test_with_arena(a_temp_of_a_group_becomes_shared_and_of_a_thread_local),
         cmocka_unit_test(random_schedules_keep_their_meaning),
         cmocka_unit_test(random_schedules_keep_their_meaning_as_items),

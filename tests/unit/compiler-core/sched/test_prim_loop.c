@@ -331,6 +331,10 @@ static void bind_puts_loops_on_axes(void **state) {
                  "          block a(i=c.i, j=a.j.0*5 + a.j.1)\n"
                  "    bind(thread.x) c.j in 10:\n"
                  "      block c(i=c.i, j=c.j)\n");
+    expect_line(matmul_program(arena, 6, 16, 4),
+                "split(matmul.n, 4, 4)\nbind(matmul.m, \"block.x\")\n"
+                "bind(matmul.n.0, \"cluster\")\n",
+                "    bind(cluster) matmul.n.0 in 4:");
 }
 
 static void vthread_marks_loops_and_refuses_races(void **state) {
@@ -380,6 +384,12 @@ static void bind_refuses_races_and_places_that_cannot_be(void **state) {
          "parallel loop matmul.n is inside a bound loop"},
         {"bind(matmul.m, \"block.y\")\nreorder(matmul.n, matmul.m)\n",
          "is not directly inside grid loops"},
+        {"bind(matmul.m, \"block.x\")\nbind(matmul.n, \"cluster\")\n",
+         "cluster starts at 0 and takes 8"},
+        {"bind(matmul.m, \"cluster\")\n", "has 6 groups; a cluster has a power of two"},
+        {"split(matmul.m, 2, 3)\nbind(matmul.m.0, \"cluster\")\nbind(matmul.m.1, \"block.x\")\n",
+         "is inside matmul.m.0, which runs over the groups of a cluster"},
+        {"bind(matmul.k, \"cluster\")\n", "iterations of matmul.k add to the same elements of y"},
         {"split(matmul.n, 2, 1000)\nbind(matmul.n.1, \"thread.z\")\n", "thread.z starts at 0"},
     };
     for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++)

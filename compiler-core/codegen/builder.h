@@ -116,6 +116,7 @@ typedef struct kiln_launch_head {
     uint32_t shared_alignment;          /* bytes */
     uint32_t group_size[3];             /* threads in x, y, z; at least 1 */
     uint32_t resident;                  /* groups that must fit on a unit; 0: no requirement */
+    uint32_t cluster; /* groups of a cluster, which follow one another along x; 1: no clusters */
 } kiln_launch_head;
 
 /* Parameters of the function of a launch, for each thread. */
@@ -220,6 +221,13 @@ typedef struct kiln_builder_ops {
      * copied.
      */
     void (*bulk_copy)(kiln_builder *b, kiln_ssa to, kiln_ssa from, uint32_t bytes, kiln_ssa token);
+    /* Clusters of groups, with tokens. `cluster_sync`, reached by all threads of the cluster, waits
+     * for all of them: what they wrote, and tokens that they made, are seen by all behind it.
+     * `token_push_remote` is `token_push` of a unit that is no producer, at the token of the same
+     * place in the memory of group `rank` of the cluster, an I32; the caller's own group is
+     * allowed. NULL: launches with clusters are refused. */
+    void (*cluster_sync)(kiln_builder *b);
+    void (*token_push_remote)(kiln_builder *b, kiln_ssa pointer, kiln_ssa rank);
     /* Copies of one thread that land later, from global to shared memory: 4, 8 or 16 bytes at
      * addresses that are aligned to as many; `copy_commit` ends a group of them, `copy_wait` waits
      * until at most `pending` groups are in flight. NULL, all three: copies are loads and stores.

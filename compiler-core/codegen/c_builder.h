@@ -86,6 +86,8 @@ typedef struct kiln_c_dialect {
     void (*token_pop)(kiln_builder *b, kiln_ssa pointer, kiln_ssa parity);
     void (*unit_registers)(kiln_builder *b, uint32_t count, bool more);
     void (*bulk_copy)(kiln_builder *b, kiln_ssa to, kiln_ssa from, uint32_t bytes, kiln_ssa token);
+    void (*cluster_sync)(kiln_builder *b);
+    void (*token_push_remote)(kiln_builder *b, kiln_ssa pointer, kiln_ssa rank);
     const char *preamble[KILN_C_PREAMBLE_PARTS]; /* text at the start; NULL: end of the list */
 } kiln_c_dialect;
 

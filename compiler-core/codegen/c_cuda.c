@@ -137,6 +137,17 @@ static const char tokens[] =
     "        \" @first mbarrier.arrive.shared.b64 state, [%0]; }\"\n"
     "        : : \"r\"(shared_address(p)) : \"memory\");\n"
     "}\n"
+    "HELPER void token_push_remote(const void *p, u32 rank) { /* of another group of the cluster */\n"
+    "    asm volatile(\"{ .reg .u32 lane, remote; .reg .pred first;\"\n"
+    "        \" mov.u32 lane, %%laneid; setp.eq.u32 first, lane, 0; bar.warp.sync 0xffffffff;\"\n"
+    "        \" mapa.shared::cluster.u32 remote, %0, %1;\"\n"
+    "        \" @first mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote]; }\"\n"
+    "        : : \"r\"(shared_address(p)), \"r\"(rank) : \"memory\");\n"
+    "}\n"
+    "HELPER void cluster_sync() { /* also behind token_place */\n"
+    "    asm volatile(\"fence.mbarrier_init.release.cluster; barrier.cluster.arrive.release.aligned;\"\n"
+    "        \" barrier.cluster.wait.acquire.aligned;\" : : : \"memory\");\n"
+    "}\n"
     "HELPER void token_pop(const void *p, u32 parity) {\n"
     "    asm volatile(\"{ .reg .pred done; WAIT: mbarrier.try_wait.parity.shared.b64 done, [%0], %1;\"\n"
     "        \" @done bra DONE; bra WAIT; DONE: }\"\n"
@@ -327,6 +338,19 @@ static void token_pop(kiln_builder *base, kiln_ssa pointer, kiln_ssa parity) {
                   operand, 2);
 }
 
+static void cluster_sync(kiln_builder *base) {
+    kiln_c_effect((kiln_c_builder *)base, "cluster_sync();", NULL, 0);
+}
+
+static void token_push_remote(kiln_builder *base, kiln_ssa pointer, kiln_ssa rank) {
+    kiln_c_builder *b = (kiln_c_builder *)base;
+    const kiln_ssa operand[] = {pointer, rank};
+    kiln_c_effect(b,
+                  kiln_arena_printf(b->arena, "token_push_remote(%s, %s);",
+                                    kiln_c_whole(b, pointer), kiln_c_whole(b, rank)),
+                  operand, 2);
+}
+
 static void unit_registers(kiln_builder *base, uint32_t count, bool more) {
     kiln_c_builder *b = (kiln_c_builder *)base;
     kiln_c_effect(b,
@@ -349,12 +373,12 @@ static void bulk_copy(kiln_builder *base, kiln_ssa to, kiln_ssa from, uint32_t b
 static const char *head_of(kiln_c_builder *b, const kiln_launch_head *head) {
     const uint32_t *size = head->group_size;
     const uint32_t threads = size[0] * size[1] * size[2];
-    if (head->resident)
-        return kiln_arena_printf(b->arena,
-                                 "extern \"C\" __global__ void __launch_bounds__(%u, %u) %s(",
-                                 threads, head->resident, head->name);
-    return kiln_arena_printf(b->arena, "extern \"C\" __global__ void __launch_bounds__(%u) %s(",
-                             threads, head->name);
+    const char *resident = "", *cluster = "";
+    if (head->resident) resident = kiln_arena_printf(b->arena, ", %u", head->resident);
+    if (head->cluster > 1)
+        cluster = kiln_arena_printf(b->arena, "__cluster_dims__(%u, 1, 1) ", head->cluster);
+    return kiln_arena_printf(b->arena, "extern \"C\" __global__ void %s__launch_bounds__(%u%s) %s(",
+                             cluster, threads, resident, head->name);
 }
 
 static const kiln_c_kernels kernels = {
@@ -402,6 +426,8 @@ static const kiln_c_dialect cuda = {
     .token_pop = token_pop,
     .unit_registers = unit_registers,
     .bulk_copy = bulk_copy,
+    .cluster_sync = cluster_sync,
+    .token_push_remote = token_push_remote,
     .preamble = {types, kiln_c_helpers, kiln_c_helpers_f64, warps, groups, tokens,
                  kiln_c_text_split},
 };

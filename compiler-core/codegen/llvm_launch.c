@@ -48,6 +48,24 @@ static void describe_ptx(kiln_llvm_builder *b, const kiln_launch_head *head) {
     static const char *const size[] = {"reqntidx", "reqntidy", "reqntidz"};
     for (uint32_t d = 0; d < 3; d++) annotate(b, size[d], head->group_size[d]);
     if (head->resident) annotate(b, "minctasm", head->resident);
+    if (head->cluster > 1) annotate(b, "maxclusterrank", head->cluster);
+}
+
+/* LLVM 19 can write the largest number of groups of a cluster, but not the number that it has. */
+kiln_str kiln_llvm_name_clusters(kiln_str ptx, kiln_arena *arena) {
+    static const char most[] = "\n.maxclusterrank ";
+    const char *from = ptx.size ? kiln_str_dup(arena, ptx) : "";
+    kiln_strbuf out = {0};
+    if (!strstr(from, most)) return ptx;
+    for (const char *at; (at = strstr(from, most));) {
+        const char *number = at + strlen(most);
+        const size_t digits = strspn(number, "0123456789");
+        kiln_strbuf_printf(&out, "%.*s\n.explicitcluster\n.reqnctapercluster %.*s, 1, 1",
+                           (int)(at - from), from, (int)digits, number);
+        from = number + digits;
+    }
+    kiln_strbuf_text(&out, from);
+    return kiln_strbuf_end(&out, arena);
 }
 
 static void describe_amdgpu(kiln_llvm_builder *b, const kiln_launch_head *head) {
@@ -355,6 +373,26 @@ static void token_push(kiln_builder *base, kiln_ssa pointer, bool is_producer) {
              NULL, 0, &at, 1);
 }
 
+/* mbarriers that the thread made must be visible to the cluster, which a barrier alone does not
+ * promise. */
+static void cluster_sync(kiln_builder *b) {
+    assemble(of(b),
+             "fence.mbarrier_init.release.cluster; barrier.cluster.arrive.release.aligned; "
+             "barrier.cluster.wait.acquire.aligned;",
+             NULL, 0, NULL, 0);
+}
+
+static void token_push_remote(kiln_builder *base, kiln_ssa pointer, kiln_ssa rank) {
+    kiln_llvm_builder *b = of(base);
+    LLVMValueRef more[] = {shared_address(b, pointer), (LLVMValueRef)rank};
+    assemble(b,
+             "{ .reg .u32 lane, remote; .reg .pred first; mov.u32 lane, %laneid; "
+             "setp.eq.u32 first, lane, 0; bar.warp.sync 0xffffffff; "
+             "mapa.shared::cluster.u32 remote, $0, $1; "
+             "@first mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote]; }",
+             NULL, 0, more, 2);
+}
+
 static void token_pop(kiln_builder *base, kiln_ssa pointer, kiln_ssa parity) {
     kiln_llvm_builder *b = of(base);
     LLVMValueRef more[] = {shared_address(b, pointer), (LLVMValueRef)parity};
@@ -406,4 +444,6 @@ void kiln_llvm_add_warps(const kiln_llvm_launches *machine, kiln_builder_ops *op
     ops->token_pop = token_pop;
     ops->unit_registers = unit_registers;
     ops->bulk_copy = bulk_copy;
+    ops->cluster_sync = cluster_sync;
+    ops->token_push_remote = token_push_remote;
 }

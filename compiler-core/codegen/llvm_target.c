@@ -224,6 +224,8 @@ kiln_status kiln_llvm_emit(const kiln_lowered *lowered, const kiln_target *targe
     job.machine = context->machine;
     if (!st) st = make_module(&job, &machine, lowered, target, &scratch, &output);
     if (!st) st = write_bytes(&job, machine.is_text, options->emit, arena, &output.bytes);
+    if (!st && machine.launches && machine.is_text)
+        output.bytes = kiln_llvm_name_clusters(output.bytes, arena);
     if (!st && target->arch == KILN_ARCH_WASM32 && options->emit == KILN_EMIT_OBJECT)
         st = kiln_llvm_wasm_module(output.bytes, target->threads > 1, arena, &output.bytes);
     llvm_job_deinit(&job);

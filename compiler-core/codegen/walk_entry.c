@@ -259,6 +259,7 @@ static void describe_head(const kiln_walk *w, const kiln_launch *launch, uint32_
                                .uses_scratch = launch->uses_scratch,
                                .shared_bytes = launch->shared_bytes,
                                .resident = launch->resident,
+                               .cluster = launch->cluster,
                                .local_bytes = launch->local_bytes,
                                .shared_alignment = kiln_scopes[KILN_SCOPE_SHARED].alignment};
     for (uint32_t i = 0; i < launch->shared_count; i++)
@@ -293,6 +294,18 @@ static kiln_ssa own_part(kiln_walk *w, const kiln_launch *launch,
     return w->b->ops->offset(w->b, plus_bytes(w, values->scratch, launch->own_offset), group);
 }
 
+/* Splits the group's number along x into those of its cluster, and in it. */
+static void split_cluster(kiln_walk *w, const kiln_launch *launch, kiln_ssa group_x) {
+    kiln_ssa groups = kiln_walk_i64(w, launch->cluster);
+    if (launch->cluster == 1) return;
+    w->slot[launch->grid_var[0]] =
+        (kiln_walk_slot){.binding = KILN_WALK_SERIAL,
+                         .value = kiln_walk_compute(w, KILN_BUILD_UDIV, group_x, groups)};
+    w->slot[launch->cluster_var] =
+        (kiln_walk_slot){.binding = KILN_WALK_SERIAL,
+                         .value = kiln_walk_compute(w, KILN_BUILD_UREM, group_x, groups)};
+}
+
 /* Sets the places of buffers and the indices of the thread. */
 static void unpack_launch(kiln_walk *w, const kiln_launches *launches, const kiln_launch *launch,
                           const kiln_launch_values *values) {
@@ -307,6 +320,7 @@ static void unpack_launch(kiln_walk *w, const kiln_launches *launches, const kil
         w->slot[launch->group_var[d]] =
             (kiln_walk_slot){.binding = KILN_WALK_SERIAL, .value = values->group[d]};
     }
+    split_cluster(w, launch, values->grid[0]);
     w->slot[0] = (kiln_walk_slot){0}; /* of dimensions without a loop */
     if (launch->group_size[0] != KILN_WARP_LANES) return;
     w->warp_lane = launch->group_var[0];
@@ -328,7 +342,7 @@ static kiln_status add_launch(kiln_builder *b, kiln_program *p, const kiln_launc
     kiln_status st = check_stmt(p, launch->body, 0, false, true);
     if (!st && launch->token_slots && !b->ops->token_place)
         st = KILN_ERROR(UNIMPLEMENTED, "the back end has no tokens between threads");
-    if (!st && launch->cluster > 1)
+    if (!st && launch->cluster > 1 && !b->ops->cluster_sync)
         st = KILN_ERROR(UNIMPLEMENTED, "the back end has no clusters of groups");
     if (st) return st;
     kiln_walk *w = new_walk(b, p, kiln_str_dup(arena, launch->entry), target, arena);

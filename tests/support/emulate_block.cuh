@@ -9,6 +9,7 @@
 #define __shared__ static __attribute__((section("kiln_shared")))
 #define __align__(N) __attribute__((aligned(N)))
 #define __launch_bounds__(...)
+#define __cluster_dims__(...)
 
 extern "C" {
 emulate_state kiln_emulated;

@@ -94,6 +94,8 @@ static uint32_t add_launches(const kiln_lowered *lowered, const kiln_launches *f
             to[i].group[d] = launch->group_size[d];
         }
         fill_launch_args(lowered, launch, prepares, arena, &to[i]);
+        to[i].map_count = launch->map_count;
+        to[i].map = kiln_arena_copy(arena, launch->map, launch->map_count * sizeof *launch->map);
     }
     return from->count;
 }

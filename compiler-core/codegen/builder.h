@@ -116,13 +116,15 @@ typedef struct kiln_launch_head {
     uint32_t shared_alignment;          /* bytes */
     uint32_t group_size[3];             /* threads in x, y, z; at least 1 */
     uint32_t resident;                  /* groups that must fit on a unit; 0: no requirement */
-    uint32_t cluster; /* groups of a cluster, which follow one another along x; 1: no clusters */
+    uint32_t cluster;   /* groups of a cluster, which follow one another along x; 1: no clusters */
+    uint32_t map_count; /* tensor maps, behind all other arguments */
 } kiln_launch_head;
 
 /* Parameters of the function of a launch, for each thread. */
 typedef struct kiln_launch_values {
     kiln_ssa data[KILN_MANIFEST_ARGS_MAX]; /* [arg_count] */
     kiln_ssa scratch, shared, local;       /* NULL where the head has none */
+    kiln_ssa map[KILN_LAUNCH_MAPS_MAX];    /* [map_count] for box_copy */
     kiln_ssa grid[3], group[3]; /* I64: indices of the group and of the thread in it; x, y, z */
 } kiln_launch_values;
 
@@ -137,6 +139,14 @@ typedef struct kiln_group_operand {
 } kiln_group_operand;
 /* The descriptor of such a matrix, without its lowest 14 bits: those are its address / 16. */
 uint64_t kiln_group_descriptor(const kiln_group_operand *operand);
+
+/* A copy of one box of a tensor map (kiln_manifest_map) into shared memory. */
+typedef struct kiln_box_copy {
+    kiln_ssa to, map;
+    uint32_t rank;
+    kiln_ssa coordinate[KILN_MAP_RANK_MAX]; /* I32, of its first element, as the map's dimensions */
+    kiln_ssa token;                         /* counts its bytes */
+} kiln_box_copy;
 
 typedef struct kiln_builder kiln_builder;
 
@@ -216,10 +226,11 @@ typedef struct kiln_builder_ops {
     void (*token_push)(kiln_builder *b, kiln_ssa pointer, bool is_producer);
     void (*token_pop)(kiln_builder *b, kiln_ssa pointer, kiln_ssa parity);
     void (*unit_registers)(kiln_builder *b, uint32_t count, bool more);
-    /* With tokens: an asynchronous copy of `bytes`, a multiple of 16 at such addresses, from global
-     * to shared memory. A phase of the token does not end before they have landed. NULL: pieces are
-     * copied.
-     */
+    /* With tokens: asynchronous copies from global to shared memory, whose bytes a token counts.
+     * Its phase does not end before those of `token_expect`, which comes first, have landed.
+     * `bulk_copy` copies a multiple of 16 bytes at such addresses. All NULL: pieces are copied.
+     * `box_copy` alone NULL: launches with boxes are refused. */
+    void (*token_expect)(kiln_builder *b, kiln_ssa token, uint32_t bytes);
     void (*bulk_copy)(kiln_builder *b, kiln_ssa to, kiln_ssa from, uint32_t bytes, kiln_ssa token);
     /* Clusters of groups, with tokens. `cluster_sync`, reached by all threads of the cluster, waits
      * for all of them: what they wrote, and tokens that they made, are seen by all behind it.
@@ -228,6 +239,7 @@ typedef struct kiln_builder_ops {
      * allowed. NULL: launches with clusters are refused. */
     void (*cluster_sync)(kiln_builder *b);
     void (*token_push_remote)(kiln_builder *b, kiln_ssa pointer, kiln_ssa rank);
+    void (*box_copy)(kiln_builder *b, const kiln_box_copy *copy);
     /* Copies of one thread that land later, from global to shared memory: 4, 8 or 16 bytes at
      * addresses that are aligned to as many; `copy_commit` ends a group of them, `copy_wait` waits
      * until at most `pending` groups are in flight. NULL, all three: copies are loads and stores.

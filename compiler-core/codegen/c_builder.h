@@ -35,6 +35,7 @@ typedef struct kiln_c_kernels {
     /* From the start of the function up to its opening parenthesis. */
     const char *(*head)(kiln_c_builder *b, const kiln_launch_head *head);
     const char *read_arg, *written_arg; /* types of arguments */
+    const char *map_arg, *map_type;     /* of a tensor map, and its definition; NULL: none */
     const char *alone;                  /* qualifier of an argument that overlaps no other */
     const char *shared, *local;         /* formats of a number of bytes: declarations of memory */
     const char *shared_matrices;    /* shared memory aligned to KILN_GROUP_ATOM_BYTES; NULL: none */
@@ -85,9 +86,11 @@ typedef struct kiln_c_dialect {
     void (*token_push)(kiln_builder *b, kiln_ssa pointer, bool is_producer);
     void (*token_pop)(kiln_builder *b, kiln_ssa pointer, kiln_ssa parity);
     void (*unit_registers)(kiln_builder *b, uint32_t count, bool more);
+    void (*token_expect)(kiln_builder *b, kiln_ssa token, uint32_t bytes);
     void (*bulk_copy)(kiln_builder *b, kiln_ssa to, kiln_ssa from, uint32_t bytes, kiln_ssa token);
     void (*cluster_sync)(kiln_builder *b);
     void (*token_push_remote)(kiln_builder *b, kiln_ssa pointer, kiln_ssa rank);
+    void (*box_copy)(kiln_builder *b, const kiln_box_copy *copy);
     const char *preamble[KILN_C_PREAMBLE_PARTS]; /* text at the start; NULL: end of the list */
 } kiln_c_dialect;
 

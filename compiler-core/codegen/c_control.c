@@ -309,7 +309,8 @@ void kiln_c_parallel_end(kiln_builder *base, int64_t count) {
 
 /* ---- launches -------------------------------------------------------------------------------- */
 
-static const char *const arg_name = "a%u", *const scratch_name = "scratch";
+static const char *const arg_name = "a%u", *const scratch_name = "scratch",
+                         *const map_name = "map%u";
 
 /* The declaration of the arguments, and their values. */
 static void declare_args(kiln_c_builder *b, const kiln_launch_head *head, kiln_strbuf *text,
@@ -323,10 +324,17 @@ static void declare_args(kiln_c_builder *b, const kiln_launch_head *head, kiln_s
                            head->arg[i].is_alone ? words->alone : "", name);
         out->data[i] = kiln_c_node(b, global, name);
     }
-    if (!head->uses_scratch) return;
-    kiln_strbuf_printf(text, "%s%s%s%s", head->arg_count ? ", " : "", words->written_arg,
-                       words->alone, scratch_name);
-    out->scratch = kiln_c_node(b, global, scratch_name);
+    if (head->uses_scratch) {
+        kiln_strbuf_printf(text, "%s%s%s%s", head->arg_count ? ", " : "", words->written_arg,
+                           words->alone, scratch_name);
+        out->scratch = kiln_c_node(b, global, scratch_name);
+    }
+    if (head->map_count) kiln_c_add_helper(b, words->map_type);
+    for (uint32_t i = 0; i < head->map_count; i++) {
+        const char *name = TEXT(b, map_name, i);
+        kiln_strbuf_printf(text, ", %s%s", words->map_arg, name);
+        out->map[i] = kiln_c_node(b, global, name);
+    }
 }
 
 /* Memory of a group or a thread, as an array in the function; NULL: it has none. */

@@ -358,16 +358,61 @@ static void unit_registers(kiln_builder *base, uint32_t count, bool more) {
                   NULL, 0);
 }
 
+static void token_expect(kiln_builder *base, kiln_ssa token, uint32_t bytes) {
+    kiln_c_builder *b = (kiln_c_builder *)base;
+    kiln_c_effect(
+        b, kiln_arena_printf(b->arena, "token_expect(%s, %u);", kiln_c_whole(b, token), bytes),
+        &token, 1);
+}
+
 static void bulk_copy(kiln_builder *base, kiln_ssa to, kiln_ssa from, uint32_t bytes,
                       kiln_ssa token) {
     kiln_c_builder *b = (kiln_c_builder *)base;
     const kiln_ssa operand[] = {to, from, token};
     kiln_c_effect(b,
-                  kiln_arena_printf(b->arena,
-                                    "token_expect(%s, %u); cp_async_bulk((char *)%s, %s, %u, %s);",
-                                    kiln_c_whole(b, token), bytes, kiln_c_whole(b, to),
-                                    kiln_c_whole(b, from), bytes, kiln_c_whole(b, token)),
+                  kiln_arena_printf(b->arena, "cp_async_bulk((char *)%s, %s, %u, %s);",
+                                    kiln_c_whole(b, to), kiln_c_whole(b, from), bytes,
+                                    kiln_c_whole(b, token)),
                   operand, 3);
+}
+
+/* Of a map of so many dimensions: cp_async_box2(to, map, token, x0, x1). */
+static void define_box_copy(kiln_c_builder *b, uint32_t rank) {
+    kiln_strbuf text = {0};
+    kiln_strbuf_printf(
+        &text,
+        "#ifndef KILN_EMULATED\n"
+        "HELPER void cp_async_box%u(void *to, const tensor_map &map, const void *token",
+        rank);
+    for (uint32_t i = 0; i < rank; i++) kiln_strbuf_printf(&text, ", s32 x%u", i);
+    kiln_strbuf_printf(&text,
+                       ") {\n"
+                       "    asm volatile(\"cp.async.bulk.tensor.%ud.shared::cluster.global.tile\"\n"
+                       "        \".mbarrier::complete_tx::bytes [%%0], [%%1, {",
+                       rank);
+    for (uint32_t i = 0; i < rank; i++) kiln_strbuf_printf(&text, "%s%%%u", i ? ", " : "", 3 + i);
+    kiln_strbuf_text(&text, "}], [%2];\"\n"
+                            "        : : \"r\"(shared_address(to)), \"l\"(&map), "
+                            "\"r\"(shared_address(token))");
+    for (uint32_t i = 0; i < rank; i++) kiln_strbuf_printf(&text, ", \"r\"(x%u)", i);
+    kiln_strbuf_text(&text, " : \"memory\");\n}\n#endif\n");
+    kiln_c_add_helper(b, kiln_strbuf_end(&text, b->arena).data);
+}
+
+static void box_copy(kiln_builder *base, const kiln_box_copy *copy) {
+    kiln_c_builder *b = (kiln_c_builder *)base;
+    kiln_ssa operand[3 + KILN_MAP_RANK_MAX] = {copy->to, copy->map, copy->token};
+    kiln_strbuf call = {0};
+    define_box_copy(b, copy->rank);
+    kiln_strbuf_printf(&call, "cp_async_box%u((char *)%s, %s, %s", copy->rank,
+                       kiln_c_whole(b, copy->to), kiln_c_whole(b, copy->map),
+                       kiln_c_whole(b, copy->token));
+    for (uint32_t i = 0; i < copy->rank; i++) {
+        operand[3 + i] = copy->coordinate[i];
+        kiln_strbuf_printf(&call, ", (s32)%s", kiln_c_whole(b, copy->coordinate[i]));
+    }
+    kiln_strbuf_text(&call, ");");
+    kiln_c_effect(b, kiln_strbuf_end(&call, b->arena).data, operand, 3 + copy->rank);
 }
 
 static const char *head_of(kiln_c_builder *b, const kiln_launch_head *head) {
@@ -385,6 +430,11 @@ static const kiln_c_kernels kernels = {
     .head = head_of,
     .read_arg = "const char *",
     .written_arg = "char *",
+    .map_arg = "const __grid_constant__ tensor_map ",
+    .map_type =
+        "#ifndef KILN_EMULATED\n"
+        "struct __align__(64) tensor_map { char bytes[128]; }; // of cuTensorMapEncodeTiled\n"
+        "#endif\n",
     .alone = "__restrict__ ",
     .shared = "extern __shared__ __align__(16) char %s[]; /* %llu bytes */",
     .shared_matrices = "extern __shared__ __align__(1024) char %s[]; /* %llu bytes */",
@@ -425,9 +475,11 @@ static const kiln_c_dialect cuda = {
     .token_push = token_push,
     .token_pop = token_pop,
     .unit_registers = unit_registers,
+    .token_expect = token_expect,
     .bulk_copy = bulk_copy,
     .cluster_sync = cluster_sync,
     .token_push_remote = token_push_remote,
+    .box_copy = box_copy,
     .preamble = {types, kiln_c_helpers, kiln_c_helpers_f64, warps, groups, tokens,
                  kiln_c_text_split},
 };

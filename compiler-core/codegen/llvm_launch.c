@@ -7,6 +7,8 @@
 #include "compiler-core/codegen/llvm_builder.h"
 
 #define LOCAL_ALIGNMENT 16u /* scopes.def */
+#define MAP_BYTES 128       /* of a CUtensorMap, */
+#define MAP_ALIGNMENT 64
 #define GRID_X_MAX UINT64_C(0x7fffffff)
 #define GRID_YZ_MAX UINT64_C(0xffff)
 
@@ -33,15 +35,19 @@ static LLVMTypeRef bytes_type(const kiln_llvm_builder *b, uint64_t count) {
 /* ---- properties of kernels, by machine ------------------------------------------------------- */
 
 /* nvvm.annotations: {function, name, value}. */
-static void annotate(kiln_llvm_builder *b, const char *name, uint32_t value) {
+static void annotate_with(kiln_llvm_builder *b, const char *name, LLVMMetadataRef value) {
     LLVMMetadataRef part[] = {
         LLVMValueAsMetadata(b->function),
         LLVMMDStringInContext2(b->context, name, strlen(name)),
-        LLVMValueAsMetadata(LLVMConstInt(i32_type(b), value, false)),
+        value,
     };
     LLVMMetadataRef node = LLVMMDNodeInContext2(b->context, part, KILN_ARRAY_COUNT(part));
     LLVMAddNamedMetadataOperand(b->module, "nvvm.annotations",
                                 LLVMMetadataAsValue(b->context, node));
+}
+
+static void annotate(kiln_llvm_builder *b, const char *name, uint32_t value) {
+    annotate_with(b, name, LLVMValueAsMetadata(LLVMConstInt(i32_type(b), value, false)));
 }
 
 static void describe_ptx(kiln_llvm_builder *b, const kiln_launch_head *head) {
@@ -166,17 +172,34 @@ static LLVMValueRef local_memory(kiln_llvm_builder *b, uint64_t bytes) {
                                       : LLVMBuildAddrSpaceCast(b->builder, memory, type, "");
 }
 
-/* void name(pointers). They may overlap: modules put results over inputs that are not read any
- * more. */
+/* Maps are passed by value, in constant memory that an address can be taken of. */
+static void declare_maps(kiln_llvm_builder *b, uint32_t first, uint32_t count, kiln_ssa *map) {
+    LLVMMetadataRef number[KILN_LAUNCH_MAPS_MAX];
+    LLVMTypeRef type = bytes_type(b, MAP_BYTES);
+    for (uint32_t i = 0; i < count; i++) {
+        const unsigned byval = LLVMGetEnumAttributeKindForName("byval", strlen("byval"));
+        map[i] = out(LLVMGetParam(b->function, first + i));
+        LLVMAddAttributeAtIndex(b->function, first + i + 1,
+                                LLVMCreateTypeAttribute(b->context, byval, type));
+        kiln_llvm_add_attribute(b, b->function, first + i + 1, "align", MAP_ALIGNMENT);
+        number[i] = LLVMValueAsMetadata(LLVMConstInt(i32_type(b), first + i + 1, false));
+    }
+    if (count) annotate_with(b, "grid_constant", LLVMMDNodeInContext2(b->context, number, count));
+}
+
+/* void name(pointers, maps). Pointers may overlap: modules put results over inputs that are not
+ * read any more. */
 void kiln_llvm_launch_begin(kiln_builder *base, const kiln_launch_head *head,
                             kiln_launch_values *values) {
     kiln_llvm_builder *b = of(base);
     const kiln_llvm_launches *machine = b->machine->launches;
-    const uint32_t count = head->arg_count + head->uses_scratch;
-    LLVMTypeRef parameter[KILN_MANIFEST_ARGS_MAX + 1];
-    for (uint32_t i = 0; i < count; i++) parameter[i] = kiln_llvm_pointer(b, KILN_SPACE_GLOBAL);
+    const uint32_t count = head->arg_count + head->uses_scratch, all = count + head->map_count;
+    LLVMTypeRef parameter[KILN_MANIFEST_ARGS_MAX + 1 + KILN_LAUNCH_MAPS_MAX];
+    for (uint32_t i = 0; i < all; i++)
+        parameter[i] = i < count ? kiln_llvm_pointer(b, KILN_SPACE_GLOBAL)
+                                 : LLVMPointerTypeInContext(b->context, 0);
     LLVMTypeRef nothing = LLVMVoidTypeInContext(b->context);
-    kiln_llvm_begin_function(b, head->name, LLVMFunctionType(nothing, parameter, count, false),
+    kiln_llvm_begin_function(b, head->name, LLVMFunctionType(nothing, parameter, all, false),
                              LLVMExternalLinkage);
     LLVMSetFunctionCallConv(b->function, machine->convention);
     machine->describe(b, head);
@@ -190,6 +213,7 @@ void kiln_llvm_launch_begin(kiln_builder *base, const kiln_launch_head *head,
             kiln_llvm_add_attribute(b, b->function, i + 1, "readonly", 0);
         *(is_scratch ? &values->scratch : &values->data[i]) = out(data);
     }
+    declare_maps(b, count, head->map_count, values->map);
     if (head->shared_bytes) values->shared = out(shared_memory(b, head));
     if (head->local_bytes) values->local = out(local_memory(b, head->local_bytes));
     for (uint32_t d = 0; d < 3; d++) {
@@ -410,21 +434,48 @@ static void unit_registers(kiln_builder *base, uint32_t count, bool more) {
              NULL, 0, NULL, 0);
 }
 
+static void token_expect(kiln_builder *base, kiln_ssa token, uint32_t bytes) {
+    kiln_llvm_builder *b = of(base);
+    LLVMValueRef at = shared_address(b, token);
+    assemble(b,
+             kiln_arena_printf(b->arena, "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [$0], %u;",
+                               bytes),
+             NULL, 0, &at, 1);
+}
+
+static LLVMValueRef address(kiln_llvm_builder *b, kiln_ssa pointer) {
+    return LLVMBuildPtrToInt(b->builder, (LLVMValueRef)pointer, LLVMInt64TypeInContext(b->context),
+                             "");
+}
+
 static void bulk_copy(kiln_builder *base, kiln_ssa to, kiln_ssa from, uint32_t bytes,
                       kiln_ssa token) {
     kiln_llvm_builder *b = of(base);
-    LLVMTypeRef i64 = LLVMInt64TypeInContext(b->context);
-    LLVMValueRef more[] = {shared_address(b, to),
-                           LLVMBuildPtrToInt(b->builder, (LLVMValueRef)from, i64, ""),
-                           shared_address(b, token)};
+    LLVMValueRef more[] = {shared_address(b, to), address(b, from), shared_address(b, token)};
     assemble(b,
              kiln_arena_printf(
                  b->arena,
-                 "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [$2], %u; "
                  "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [$0], [$1], "
                  "%u, [$2];",
-                 bytes, bytes),
+                 bytes),
              NULL, 0, more, 3);
+}
+
+static void box_copy(kiln_builder *base, const kiln_box_copy *copy) {
+    kiln_llvm_builder *b = of(base);
+    LLVMValueRef more[3 + KILN_MAP_RANK_MAX] = {shared_address(b, copy->to), address(b, copy->map),
+                                                shared_address(b, copy->token)};
+    kiln_strbuf text = {0};
+    kiln_strbuf_printf(&text,
+                       "cp.async.bulk.tensor.%ud.shared::cluster.global.tile"
+                       ".mbarrier::complete_tx::bytes [$0], [$1, {",
+                       copy->rank);
+    for (uint32_t i = 0; i < copy->rank; i++) {
+        more[3 + i] = (LLVMValueRef)copy->coordinate[i];
+        kiln_strbuf_printf(&text, "%s$%u", i ? ", " : "", 3 + i);
+    }
+    kiln_strbuf_text(&text, "}], [$2];");
+    assemble(b, kiln_strbuf_end(&text, b->arena).data, NULL, 0, more, 3 + copy->rank);
 }
 
 void kiln_llvm_add_warps(const kiln_llvm_launches *machine, kiln_builder_ops *ops) {
@@ -443,7 +494,9 @@ void kiln_llvm_add_warps(const kiln_llvm_launches *machine, kiln_builder_ops *op
     ops->token_push = token_push;
     ops->token_pop = token_pop;
     ops->unit_registers = unit_registers;
+    ops->token_expect = token_expect;
     ops->bulk_copy = bulk_copy;
     ops->cluster_sync = cluster_sync;
     ops->token_push_remote = token_push_remote;
+    ops->box_copy = box_copy;
 }

@@ -140,8 +140,11 @@ typedef struct kiln_walk {
     kiln_unit unit;
     uint32_t token_slots;
     kiln_ssa tokens;
-    bool has_bulk_copies; /* bulk copies are possible */
-    kiln_ssa full;        /* the token for the copies that the producer starts now; or NULL */
+    bool has_bulk_copies;      /* bulk copies or boxes are possible */
+    kiln_ssa full;             /* the token for the copies that the producer starts now; or NULL */
+    const kiln_launch *launch; /* with the boxes of the producer; NULL: no launch */
+    bool is_one;               /* inside of loops that one thread of the producer runs */
+    kiln_ssa *map;             /* [launch->map_count] its tensor maps */
     /* Sums of groups' instructions that have not been waited for. */
     KILN_VEC(kiln_walk_sum) in_flight;
     const kiln_program *meaning[KILN_INTRINSIC_COUNT]; /* of tensor intrinsics used so far */
@@ -359,6 +362,10 @@ bool kiln_walk_copy(kiln_walk *w, kiln_stmt stmt);
 bool kiln_walk_bulk_copy(kiln_walk *w, kiln_stmt nest);
 /* Whether a bulk copy is possible below `stmt`: its addresses are multiples of 16 bytes. */
 bool kiln_walk_has_bulk_copies(kiln_walk *w, kiln_stmt stmt);
+/* Appends the copies of boxes in place of a fetch. False: it is none of the launch's boxes. */
+bool kiln_walk_box(kiln_walk *w, kiln_stmt nest);
+/* Whether this is thread 0 in thread.x and thread.y, a BOOL. */
+kiln_ssa kiln_walk_is_first_thread(kiln_walk *w);
 /* How many tokens copies below `stmt` have. */
 uint32_t kiln_walk_copy_tokens(const kiln_program *p, kiln_stmt stmt);
 

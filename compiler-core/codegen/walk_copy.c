@@ -2,7 +2,8 @@
  * if both sides are contiguous and aligned to them; otherwise one by one.
  *
  * Loops of a producer that copy contiguous memory become one bulk copy, whose bytes the token of
- * the slot counts: rows of a tile without a swizzle. */
+ * the slot counts: rows of a tile without a swizzle. Fetches that are boxes (lower/boxes.h) become
+ * copies of boxes, which one thread begins. */
 #include "compiler-core/codegen/walk.h"
 
 #define PIECE_BYTES_MAX 16
@@ -132,9 +133,104 @@ bool kiln_walk_bulk_copy(kiln_walk *w, kiln_stmt nest) {
                             source =
                                 first_address(w, nest, from, kiln_walk_load_offset(w, s->value));
     if (target.align % BULK_BYTES_STEP != 0 || source.align % BULK_BYTES_STEP != 0) return false;
+    w->b->ops->token_expect(w->b, w->full, (uint32_t)bytes);
     w->b->ops->bulk_copy(w->b, kiln_walk_pointer(w, &target, dtype, 0),
                          kiln_walk_pointer(w, &source, dtype, 0), (uint32_t)bytes, w->full);
     w->epoch[to]++;
+    return true;
+}
+
+/* ---- boxes ----------------------------------------------------------------------------------- */
+
+kiln_ssa kiln_walk_is_first_thread(kiln_walk *w) {
+    kiln_ssa any = kiln_walk_i64(w, 0);
+    for (uint32_t d = 0; d < 2; d++)
+        if (w->launch->group_var[d])
+            any = kiln_walk_compute(w, KILN_BUILD_OR, any, w->slot[w->launch->group_var[d]].value);
+    return kiln_walk_compute(w, KILN_BUILD_EQ, any, kiln_walk_i64(w, 0));
+}
+
+/* The variables of a box's loops and of its threads, at their first values, and those before. */
+typedef struct box_vars {
+    uint32_t count;
+    kiln_var var[KILN_WALK_LEVELS_MAX];
+    kiln_walk_slot slot[KILN_WALK_LEVELS_MAX];
+} box_vars;
+
+static void bind_first(kiln_walk *w, kiln_var var, int64_t first, box_vars *vars) {
+    vars->var[vars->count] = var;
+    vars->slot[vars->count++] = w->slot[var];
+    kiln_walk_bind(w, var, first);
+}
+
+static void bind_box(kiln_walk *w, const kiln_launch_box *box, box_vars *vars) {
+    const kiln_program *p = w->p;
+    for (uint32_t d = 0; d < 2; d++)
+        if (w->launch->group_var[d]) bind_first(w, w->launch->group_var[d], 0, vars);
+    for (kiln_stmt at = box->copy;; at = p->stmt.data[at].parent) {
+        const kiln_stmt_info *s = &p->stmt.data[at];
+        if (s->kind == KILN_STMT_FOR) bind_first(w, s->var, s->first, vars);
+        if (at == box->nest) break;
+    }
+    w->stamp = ++w->last_stamp;
+}
+
+static void unbind_box(kiln_walk *w, const box_vars *vars) {
+    for (uint32_t i = vars->count; i-- > 0;) {
+        kiln_walk_unbind(w, vars->var[i]);
+        w->slot[vars->var[i]] = vars->slot[i];
+    }
+    w->stamp = ++w->last_stamp;
+}
+
+/* The source's index at the box's first element, contiguous dimension first. */
+static void find_coordinates(kiln_walk *w, const kiln_launch_box *box, kiln_box_copy *out) {
+    kiln_program *p = w->p;
+    const kiln_expr load = p->stmt.data[box->copy].value;
+    out->rank = w->launch->map[box->map].rank;
+    for (uint32_t i = 0; i < out->rank; i++) {
+        kiln_expr index = kiln_expr_operand(p, load, out->rank - 1 - i);
+        index = kiln_expr_simplify(p, kiln_expr_substitute(p, index, w->constant_of), NULL);
+        out->coordinate[i] =
+            kiln_walk_convert(w, KILN_CONVERT_SIGNED, kiln_walk_expr(w, index), KILN_SSA_I32);
+    }
+}
+
+static void copy_box(kiln_walk *w, const kiln_launch_box *box) {
+    const kiln_manifest_map *map = &w->launch->map[box->map];
+    const kiln_buffer to = w->p->stmt.data[box->copy].buffer;
+    kiln_box_copy copy = {.map = w->map[box->map], .token = w->full};
+    box_vars vars = {.count = 0};
+    bind_box(w, box, &vars);
+    const kiln_walk_address target =
+        kiln_walk_address_of(w, to, kiln_walk_store_offset(w, box->copy));
+    find_coordinates(w, box, &copy);
+    kiln_ssa first = copy.coordinate[0];
+    w->b->ops->token_expect(w->b, w->full, (uint32_t)(box->piece_bytes * box->piece_count));
+    for (uint32_t i = 0; i < box->piece_count; i++) {
+        copy.to = kiln_walk_pointer(w, &target, map->dtype,
+                                    (int64_t)(i * box->piece_bytes / map->stride_bytes[0]));
+        copy.coordinate[0] =
+            kiln_walk_compute(w, KILN_BUILD_ADD, first,
+                              kiln_walk_integer(w, first, (int64_t)i * (int64_t)map->box[0]));
+        w->b->ops->box_copy(w->b, &copy);
+    }
+    unbind_box(w, &vars);
+    w->epoch[to]++;
+}
+
+bool kiln_walk_box(kiln_walk *w, kiln_stmt nest) {
+    const kiln_launch_box *box = NULL;
+    for (uint32_t i = 0; w->launch && i < w->launch->box_count; i++)
+        if (w->launch->box[i].nest == nest) box = &w->launch->box[i];
+    if (!box) return false;
+    if (w->launch->boxes_alone) {
+        copy_box(w, box);
+        return true;
+    }
+    kiln_branch_handle branch = w->b->ops->branch_begin(w->b, kiln_walk_is_first_thread(w), false);
+    copy_box(w, box);
+    w->b->ops->branch_end(w->b, branch);
     return true;
 }
 

@@ -261,6 +261,7 @@ static void describe_head(const kiln_walk *w, const kiln_launch *launch, uint32_
                                .resident = launch->resident,
                                .cluster = launch->cluster,
                                .local_bytes = launch->local_bytes,
+                               .map_count = launch->map_count,
                                .shared_alignment = kiln_scopes[KILN_SCOPE_SHARED].alignment};
     for (uint32_t i = 0; i < launch->shared_count; i++)
         head->shared_alignment =
@@ -344,6 +345,8 @@ static kiln_status add_launch(kiln_builder *b, kiln_program *p, const kiln_launc
         st = KILN_ERROR(UNIMPLEMENTED, "the back end has no tokens between threads");
     if (!st && launch->cluster > 1 && !b->ops->cluster_sync)
         st = KILN_ERROR(UNIMPLEMENTED, "the back end has no clusters of groups");
+    if (!st && launch->box_count && !b->ops->box_copy)
+        st = KILN_ERROR(UNIMPLEMENTED, "the back end has no copies of boxes");
     if (st) return st;
     kiln_walk *w = new_walk(b, p, kiln_str_dup(arena, launch->entry), target, arena);
     w->in_parallel = true;
@@ -354,6 +357,8 @@ static kiln_status add_launch(kiln_builder *b, kiln_program *p, const kiln_launc
     b->ops->launch_begin(b, &head, &values);
     begin_function(w);
     unpack_launch(w, launches, launch, &values);
+    w->launch = launch;
+    w->map = values.map;
     if (launch->token_slots)
         kiln_walk_units(w, launch, &values, registers);
     else

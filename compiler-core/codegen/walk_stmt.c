@@ -162,6 +162,20 @@ void kiln_walk_counted(kiln_walk *w, kiln_stmt stmt, kiln_ssa first, kiln_ssa en
 
 /* ---- statements ------------------------------------------------------------------------------ */
 
+static void emit_for(kiln_walk *w, kiln_stmt stmt);
+
+/* The loops of a producer whose fetches are all boxes, for one of its threads. */
+static bool emit_for_one_thread(kiln_walk *w, kiln_stmt stmt) {
+    if (!w->launch || !w->launch->boxes_alone || w->unit != KILN_UNIT_LOAD || w->is_one)
+        return false;
+    kiln_branch_handle branch = w->b->ops->branch_begin(w->b, kiln_walk_is_first_thread(w), false);
+    w->is_one = true;
+    emit_for(w, stmt);
+    w->is_one = false;
+    w->b->ops->branch_end(w->b, branch);
+    return true;
+}
+
 static void emit_parallel(kiln_walk *w, kiln_stmt stmt) {
     kiln_walk_parallel(w, stmt);
     forget_loads(w, kiln_walk_stored_below(w, stmt));
@@ -169,8 +183,9 @@ static void emit_parallel(kiln_walk *w, kiln_stmt stmt) {
 
 static void emit_for(kiln_walk *w, kiln_stmt stmt) {
     const kiln_stmt_info *s = &w->p->stmt.data[stmt];
-    if (s->extent <= 0 || kiln_walk_tile_nest(w, stmt) || kiln_walk_tensor(w, stmt) ||
-        kiln_walk_warp(w, stmt) || kiln_walk_group(w, stmt) || kiln_walk_bulk_copy(w, stmt))
+    if (s->extent <= 0 || emit_for_one_thread(w, stmt) || kiln_walk_tile_nest(w, stmt) ||
+        kiln_walk_tensor(w, stmt) || kiln_walk_warp(w, stmt) || kiln_walk_group(w, stmt) ||
+        kiln_walk_bulk_copy(w, stmt))
         return;
     bool vector = s->loop_kind == KILN_LOOP_VECTORIZE && w->lanes == 0;
     bool unrolled = s->loop_kind == KILN_LOOP_UNROLL || s->loop_kind == KILN_LOOP_VECTORIZE;
@@ -439,7 +454,7 @@ void kiln_walk_barrier(kiln_walk *w) {
 
 void kiln_walk_stmt(kiln_walk *w, kiln_stmt stmt) {
     const kiln_stmt_info *s = &w->p->stmt.data[stmt];
-    if (!kiln_walk_is_of_unit(w, stmt)) return;
+    if (!kiln_walk_is_of_unit(w, stmt) || kiln_walk_box(w, stmt)) return;
     if (s->kind != KILN_STMT_SEQ && s->kind != KILN_STMT_FOR && s->kind != KILN_STMT_ALLOC)
         kiln_walk_group_wait(w);
     switch ((kiln_stmt_kind)s->kind) {

@@ -95,11 +95,12 @@ void kiln_walk_token(kiln_walk *w, kiln_stmt stmt) {
     if (s.to == KILN_UNIT_LOAD ? w->has_bulk_copies : w->has_groups) w->b->ops->group_fence(w->b);
 }
 
-/* Each thread of the producer arrives at a full slot twice, for its copies and its stores; one
- * thread of each consumer warp arrives at an empty one. */
+/* Each thread of the producer that fetches arrives at a full slot twice, for its copies and its
+ * stores; one thread of each consumer warp arrives at an empty one. */
 static void make_places(kiln_walk *w, const kiln_launch *launch, const kiln_launch_values *values) {
     const uint32_t *size = launch->group_size;
-    const uint32_t producers = size[0] * size[1], workers = producers * (size[2] - 1);
+    const uint32_t threads = size[0] * size[1], workers = threads * (size[2] - 1),
+                   producers = launch->boxes_alone ? 1 : threads;
     kiln_ssa any = kiln_walk_compute(w, KILN_BUILD_OR, values->group[0], values->group[1]);
     any = kiln_walk_compute(w, KILN_BUILD_OR, any, values->group[2]);
     kiln_ssa first = kiln_walk_compute(w, KILN_BUILD_EQ, any, kiln_walk_i64(w, 0));
@@ -171,7 +172,7 @@ void kiln_walk_units(kiln_walk *w, const kiln_launch *launch, const kiln_launch_
     w->units = KILN_ARENA_ARRAY(w->arena, uint8_t, w->p->stmt.count);
     find_units(w, launch->body, KILN_UNIT_COMPUTE);
     w->token_slots = launch->token_slots;
-    w->has_bulk_copies = kiln_walk_has_bulk_copies(w, launch->body);
+    w->has_bulk_copies = launch->box_count || kiln_walk_has_bulk_copies(w, launch->body);
     w->tokens =
         w->b->ops->offset(w->b, values->shared, kiln_walk_i64(w, (int64_t)launch->token_offset));
     make_places(w, launch, values);

@@ -389,6 +389,7 @@ static void verify_attributes(verifier *v, const kiln_stmt_info *s) {
                         : a->id == KILN_ATTRIBUTE_TENSORIZE ? KILN_INTRINSIC_COUNT
                         : a->id == KILN_ATTRIBUTE_UNIT      ? KILN_UNIT_COUNT
                         : a->id == KILN_ATTRIBUTE_PRODUCER  ? KILN_UNIT_COUNT
+                        : a->id == KILN_ATTRIBUTE_BOX       ? KILN_UNIT_COUNT
                         : a->id == KILN_ATTRIBUTE_PIPELINE  ? KILN_PIPELINE_STAGES_MAX + 1
                         : a->id == KILN_ATTRIBUTE_RESIDENT  ? KILN_RESIDENT_GROUPS_MAX + 1
                         : a->id == KILN_ATTRIBUTE_ASYNC     ? KILN_COPY_TOKENS_MAX

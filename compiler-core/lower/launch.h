@@ -45,6 +45,17 @@ typedef struct kiln_launch_temp {
     uint64_t size_bytes;
 } kiln_launch_temp;
 
+/* A fetch of a producer that a device's copy unit does (lower/boxes.h): `piece_count` boxes of a
+ * map, one after the other along the contiguous dimension and in shared memory. The first one
+ * begins where the fetch's copy is when all variables of `nest`, and the numbers of threads but
+ * thread.z, have their first values. */
+typedef struct kiln_launch_box {
+    kiln_stmt nest, copy; /* loops and conditions around the copy, or itself */
+    uint32_t map;         /* of the launch */
+    uint32_t piece_count;
+    uint64_t piece_bytes;
+} kiln_launch_box;
+
 /* One launch. Pointers are in the lowering's arena. */
 typedef struct kiln_launch {
     kiln_str entry;  /* name of its function, unique in the artefact: "run_0", "prepare_1" */
@@ -78,6 +89,11 @@ typedef struct kiln_launch {
     uint32_t arg_count;
     kiln_buffer *arg;
     bool uses_scratch;
+    /* Fetches by boxes, and what they read through: the entry's arguments behind the others. */
+    uint32_t box_count, map_count;
+    kiln_launch_box *box;
+    kiln_manifest_map *map; /* [map_count]; `arg` counts the scratch behind `arg_count` others */
+    bool boxes_alone;       /* the producer has no other fetches: one of its threads does all */
 } kiln_launch;
 
 /* All launches of one lowered program, in order. */

@@ -5,6 +5,7 @@
 #include "base/integer.h"
 #include "compiler-core/facts/nest.h"
 #include "compiler-core/ir/device.h"
+#include "compiler-core/lower/boxes.h"
 #include "compiler-core/lower/launch.h"
 #include "compiler-core/lower/pass.h"
 #include "compiler-core/lower/registers.h"
@@ -255,6 +256,7 @@ static kiln_status describe_launch(describing *d, kiln_stmt nest) {
             launch->arg[launch->arg_count++] = b;
     }
     place_tokens(launch);
+    kiln_lower_find_boxes(p, d->out, d->arena, launch);
     return check_limits(d, launch);
 }
 
@@ -301,8 +303,10 @@ void kiln_launches_print(const kiln_launches *launches, kiln_strbuf *out) {
         kiln_strbuf_printf(out, "# launch %.*s: grid %u x %u x %u, ", KILN_STR_ARG(l->entry),
                            l->grid_size[0], l->grid_size[1], l->grid_size[2]);
         if (l->cluster > 1) kiln_strbuf_printf(out, "cluster %u, ", l->cluster);
-        kiln_strbuf_printf(out, "group %u x %u x %u, barriers %u, bytes %llu shared, %llu local\n",
+        kiln_strbuf_printf(out, "group %u x %u x %u, barriers %u, bytes %llu shared, %llu local",
                            l->group_size[0], l->group_size[1], l->group_size[2], l->barrier_count,
                            (unsigned long long)l->shared_bytes, (unsigned long long)l->local_bytes);
+        if (l->box_count) kiln_strbuf_printf(out, ", boxes %u", l->box_count);
+        kiln_strbuf_text(out, "\n");
     }
 }

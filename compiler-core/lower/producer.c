@@ -130,12 +130,10 @@ static kiln_status check_place(const kiln_pipelining *l, kiln_stmt launch) {
 
 /* ---- fetches --------------------------------------------------------------------------------- */
 
-static void mark_unit(kiln_program *p, kiln_stmt stmt) {
-    if (p->stmt.data[stmt].kind == KILN_STMT_STORE)
-        kiln_stmt_set_attribute(p, stmt,
-                                (kiln_attribute){.id = KILN_ATTRIBUTE_UNIT, .row = KILN_UNIT_LOAD});
+static void mark_stores(kiln_program *p, kiln_stmt stmt, kiln_attribute mark) {
+    if (p->stmt.data[stmt].kind == KILN_STMT_STORE) kiln_stmt_set_attribute(p, stmt, mark);
     for (uint32_t i = 0; i < p->stmt.data[stmt].child.count; i++)
-        mark_unit(p, p->stmt.data[stmt].child.data[i]);
+        mark_stores(p, p->stmt.data[stmt].child.data[i], mark);
 }
 
 /* Makes the producer execute the nest. Each of its threads runs all iterations of the nest's loop
@@ -167,10 +165,14 @@ static void give_to_producer(kiln_program *p, kiln_stmt nest, void *context) {
 static kiln_status give_fetches(kiln_pipelining *l, int64_t groups) {
     kiln_program *p = l->p;
     const kiln_stmt body = p->stmt.data[l->loop].child.data[0];
+    const kiln_attribute unit = {.id = KILN_ATTRIBUTE_UNIT, .row = KILN_UNIT_LOAD},
+                         box = {.id = KILN_ATTRIBUTE_BOX, .row = KILN_UNIT_LOAD};
+    const bool has_boxes = kiln_stmt_attribute(p, l->loop, KILN_ATTRIBUTE_BOX);
     kiln_status st = KILN_OK;
     for (uint32_t i = 0; i < l->fetch.count && !st; i++) {
         kiln_stmt *fetch = &l->fetch.data[i];
-        mark_unit(p, *fetch);
+        mark_stores(p, *fetch, unit);
+        if (has_boxes) mark_stores(p, *fetch, box);
         st = kiln_lower_visit_nests(p, *fetch, give_to_producer, &groups);
         while (p->stmt.data[*fetch].parent != body) *fetch = p->stmt.data[*fetch].parent;
     }

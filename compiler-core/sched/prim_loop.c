@@ -427,7 +427,8 @@ kiln_status kiln_prim_annotate(kiln_program *p, const kiln_prim_args *args) {
         return ILLEGAL("annotation \"%.*s\" of %.*s is not key=value", KILN_STR_ARG(args->text),
                        LOOP_NAME(p, loop));
     const kiln_attribute attribute = kiln_attribute_from(p, args->text);
-    if (attribute.id == KILN_ATTRIBUTE_PIPELINE || attribute.id == KILN_ATTRIBUTE_PRODUCER)
+    if (attribute.id == KILN_ATTRIBUTE_PIPELINE || attribute.id == KILN_ATTRIBUTE_PRODUCER ||
+        attribute.id == KILN_ATTRIBUTE_BOX)
         return ILLEGAL("stages of %.*s are set by pipeline, which checks them", LOOP_NAME(p, loop));
     if (attribute.id == KILN_ATTRIBUTE_EXCHANGE)
         return ILLEGAL("%.*s is a loop; only stores exchange values between lanes",

@@ -499,15 +499,17 @@ kiln_status kiln_prim_pipeline(kiln_program *p, const kiln_prim_args *args) {
 /* The producer's threads are determined with those of the launch: lower/producer.c. */
 kiln_status kiln_prim_producer(kiln_program *p, const kiln_prim_args *args) {
     const kiln_stmt loop = args->loop[0];
-    const kiln_attribute producer = {.id = KILN_ATTRIBUTE_PRODUCER, .row = KILN_UNIT_LOAD};
-    if (args->integer[0] != 0 && args->integer[0] != 1)
-        return ILLEGAL("%lld is neither 0 nor 1", (long long)args->integer[0]);
+    const kiln_attribute producer = {.id = KILN_ATTRIBUTE_PRODUCER, .row = KILN_UNIT_LOAD},
+                         box = {.id = KILN_ATTRIBUTE_BOX, .row = KILN_UNIT_LOAD};
+    if (args->integer[0] < 0 || args->integer[0] > 2)
+        return ILLEGAL("%lld is not 0, 1 or 2", (long long)args->integer[0]);
     if (args->integer[0] == 0) return NULL;
     if (!kiln_stmt_attribute(p, loop, KILN_ATTRIBUTE_PIPELINE))
         return ILLEGAL("%.*s is no pipeline", LOOP_NAME(p, loop));
     if (kiln_stmt_attribute(p, loop, KILN_ATTRIBUTE_PRODUCER))
         return ILLEGAL("%.*s has a producer already", LOOP_NAME(p, loop));
     kiln_stmt_set_attribute(p, loop, producer);
+    if (args->integer[0] == 2) kiln_stmt_set_attribute(p, loop, box);
     return NULL;
 }
 

@@ -10,6 +10,7 @@
 #include "base/macros.h"
 #include "base/proc.h"
 #include "base/vec.h"
+#include "tests/support/emulate_box.h"
 #include "tests/support/emulate_group.h"
 #include "tests/support/emulate_token.h"
 #include "tests/support/emulate_warp.h"
@@ -305,6 +306,25 @@ static void call_bulk_copy(void *emulator, void *to, const void *from, unsigned 
     kiln_vec_push_in(e->arena, &e->landing, l);
 }
 
+static void add_piece(void *context, void *to, const void *from, unsigned bytes) {
+    emulate_block *e = context;
+    const copy c = {to, from, bytes, 0};
+    memset(to, POISON, bytes);
+    kiln_vec_push_in(e->arena, &kiln_vec_last(&e->landing).copies, c);
+}
+
+static void call_box_copy(void *emulator, void *to, const struct emulate_map *map,
+                          const int *coordinate, const void *token, unsigned line) {
+    emulate_block *e = emulator;
+    const landing l = {.token = token, .by_bytes = true};
+    e->running->line = line;
+    if (e->running->unfenced_token)
+        fail_at(e, e->running, "no fence.proxy.async stands behind the token");
+    kiln_vec_push_in(e->arena, &e->landing, l);
+    const char *wrong = emulate_box_copy(map, to, coordinate, add_piece, e);
+    if (wrong) fail_at(e, e->running, wrong);
+}
+
 static void call_token_pop(void *emulator, const void *at, unsigned parity, unsigned line) {
     emulate_block *e = emulator;
     fibre *f = e->running;
@@ -464,7 +484,10 @@ static bool land_copies(emulate_block *e) {
     uint32_t bytes = 0;
     for (uint32_t i = 0; i < l.copies.count; i++) {
         const copy *c = &l.copies.data[i];
-        memcpy(c->to, c->from, c->bytes);
+        if (c->from)
+            memcpy(c->to, c->from, c->bytes);
+        else
+            memset(c->to, 0, c->bytes);
         bytes += c->bytes;
     }
     e->landing.count--;
@@ -575,6 +598,7 @@ kiln_status emulate_block_create(kiln_str text, const char *folder, kiln_arena *
                                        .token_pop = call_token_pop,
                                        .token_expect = call_token_expect,
                                        .bulk_copy = call_bulk_copy,
+                                       .box_copy = call_box_copy,
                                        .registers = call_registers};
     *out_emulator = e;
     return KILN_OK;

@@ -42,6 +42,14 @@ struct emulate_wgmma {
     float **sum;                  /* [columns / 2] where its sums are */
 };
 
+/* What a kernel gets in place of a device's tensor map: kiln_manifest_map with a place. */
+struct emulate_map {
+    const char *base;
+    unsigned rank, is_permuted;
+    unsigned long long size[5], stride[5];
+    unsigned box[5];
+};
+
 struct emulate_index {
     unsigned x, y, z;
 };
@@ -71,6 +79,8 @@ struct emulate_state {
     void (*token_expect)(void *emulator, const void *at, unsigned bytes, unsigned line);
     void (*bulk_copy)(void *emulator, void *to, const void *from, unsigned bytes, const void *token,
                       unsigned line);
+    void (*box_copy)(void *emulator, void *to, const struct emulate_map *map,
+                     const int *coordinate, const void *token, unsigned line);
     void (*registers)(void *emulator, unsigned count, unsigned line);
 };
 

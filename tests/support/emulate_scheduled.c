@@ -5,6 +5,7 @@
 #include "compiler-core/codegen/codegen.h"
 #include "compiler-core/lower/lower.h"
 #include "tests/support/emulate_block.h"
+#include "tests/support/emulate_box.h"
 #include "tests/support/test.h"
 
 /* Runs one launch of a text that was compiled. */
@@ -12,9 +13,14 @@ static kiln_status run_launch(emulate_block *e, const kiln_launch *l, const char
                               void *const *arg, uint32_t arg_count) {
     emulate_block_launch launch = {
         .entry = entry, .shared_bytes = l->shared_bytes, .arg_count = arg_count};
-    if (arg_count > EMULATE_BLOCK_ARGS_MAX)
-        return KILN_ERROR(UNIMPLEMENTED, "a launch takes %u arguments", arg_count);
+    struct emulate_map map[KILN_LAUNCH_MAPS_MAX];
+    if (arg_count + l->map_count > EMULATE_BLOCK_ARGS_MAX)
+        return KILN_ERROR(UNIMPLEMENTED, "a launch takes %u arguments", arg_count + l->map_count);
     for (uint32_t i = 0; i < arg_count; i++) launch.arg[i] = arg[i];
+    for (uint32_t i = 0; i < l->map_count; i++) {
+        emulate_map_make(&l->map[i], arg[l->map[i].arg], &map[i]);
+        launch.arg[launch.arg_count++] = &map[i];
+    }
     memcpy(launch.grid, l->grid_size, sizeof launch.grid);
     memcpy(launch.block, l->group_size, sizeof launch.block);
     return emulate_block_run(e, &launch);

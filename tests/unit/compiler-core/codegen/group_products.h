@@ -14,7 +14,7 @@ typedef struct group_product {
     bool by_columns; /* x[k, i]: rows lie behind one another */
     bool by_rows;    /* w[k, j]: columns lie behind one another */
     int64_t stages;  /* of its pipeline; 0: it is none */
-    bool producer;   /* threads of their own fetch */
+    int producer;    /* 1: threads of their own fetch, 2: by boxes */
 } group_product;
 
 /* The expression, and the schedule as text. */

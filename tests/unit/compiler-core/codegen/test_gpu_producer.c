@@ -14,12 +14,12 @@
 
 /* One, two and three groups that work; as many stages as steps, fewer, and more. */
 static const group_product products[] = {
-    {"f16", 64, 64, 256, 1, 64, false, false, 2, true},
-    {"f16", 128, 128, 192, 2, 128, false, true, 3, true},
-    {"bf16", 192, 64, 128, 3, 64, true, false, 4, true},
+    {"f16", 64, 64, 256, 1, 64, false, false, 2, 1},
+    {"f16", 128, 128, 192, 2, 128, false, true, 3, 1},
+    {"bf16", 192, 64, 128, 3, 64, true, false, 4, 1},
 };
 /* What a device is to get: its sums and operands need more registers than an equal share. */
-static const group_product large = {"f16", 256, 512, 512, 2, 256, false, false, 4, true};
+static const group_product large = {"f16", 256, 512, 512, 2, 256, false, false, 4, 1};
 
 static void emulated_products_equal_the_interpreter(void **state) {
     (void)state;
@@ -145,8 +145,8 @@ static void rows_come_as_bulk_copies(void **state) {
         const char *word, *instead, *error; /* NULL, NULL: nothing is wrong */
     } row[] = {
         {"token_pop(", "token_pop(", NULL},
-        {", 512); cp_async_bulk(", ", 256); cp_async_bulk(", "more bytes land than the token"},
-        {", 512); cp_async_bulk(", ", 528); cp_async_bulk(", "the wait for a token"},
+        {", 512);", ", 256);", "more bytes land than the token"},
+        {", 512);", ", 528);", "the wait for a token"},
         {"fence_async_shared();", "", "no fence.proxy.async stands behind"},
         {", 512, ", ", 500, ", "multiples of 16 bytes"},
     };

@@ -1,0 +1,396 @@
+#include "compiler-core/lower/boxes.h"
+
+#include "base/integer.h"
+#include "base/macros.h"
+#include "compiler-core/ir/affine.h"
+#include "compiler-core/ir/device.h"
+#include "compiler-core/ir/intrinsic.h"
+#include "compiler-core/ir/scalar.h"
+
+#define VARS_MAX 16
+#define POINTS_MAX (1 << 16)
+#define STRIDE_BYTES 16 /* of a map's dimensions and of its rows */
+#define PLACE_BYTES 128 /* of a box in shared memory */
+
+/* Where one copy of a fetch reads and writes, relative to the box's beginning. */
+typedef struct point {
+    int64_t at[KILN_MAP_RANK_MAX]; /* the source's index */
+    int64_t place;                 /* of the target in memory, elements */
+} point;
+
+/* A fetch: loops and conditions around one copy, of the threads of a producer. */
+typedef struct fetch {
+    kiln_program *p;
+    kiln_arena *arena;
+    const kiln_launch *launch;
+    kiln_stmt nest, copy;
+    kiln_buffer from, to;
+    uint32_t rank, var_count;
+    kiln_var var[VARS_MAX]; /* of threads and loops */
+    int64_t first[VARS_MAX], extent[VARS_MAX];
+    int64_t lanes;   /* copies of a vectorized loop, which are no points of their own */
+    int64_t *value;  /* [var count] at the point in hand */
+    bool *is_inside; /* [var count] of `var`, the lanes' variable and the producer's thread.z */
+    /* The parts of index and place that these variables decide. */
+    kiln_affine source[KILN_MAP_RANK_MAX], target;
+    int64_t outside; /* the rest of the place is a multiple of this; 0: it is 0 */
+    uint32_t point_count;
+    point *point;
+    int64_t size[KILN_MAP_RANK_MAX]; /* of the box */
+} fetch;
+
+/* ---- values at a point ----------------------------------------------------------------------- */
+
+static bool is_inside(const fetch *f, kiln_expr e) {
+    const kiln_expr_node *node = kiln_expr_get(f->p, e);
+    if (node->op == KILN_EXPR_LOAD) return false;
+    bool all = node->op != KILN_EXPR_VAR || f->is_inside[node->payload.id];
+    for (uint32_t i = 0; i < node->operand_count && all; i++)
+        all = is_inside(f, kiln_expr_operand(f->p, e, i));
+    return all;
+}
+
+/* Of an expression of inside variables, without selects. */
+static int64_t value_of(const fetch *f, kiln_expr e) {
+    const kiln_expr_node *node = kiln_expr_get(f->p, e);
+    kiln_scalar operand[2] = {{.i = 0}};
+    kiln_dtype from = (kiln_dtype)node->dtype;
+    if (node->op == KILN_EXPR_INT) return node->payload.i;
+    if (node->op == KILN_EXPR_VAR) return f->value[node->payload.id];
+    for (uint32_t i = 0; i < node->operand_count; i++) {
+        const kiln_expr part = kiln_expr_operand(f->p, e, i);
+        from = (kiln_dtype)kiln_expr_get(f->p, part)->dtype;
+        operand[i].i = value_of(f, part);
+    }
+    return kiln_scalar_apply((kiln_expr_op)node->op, from, (kiln_dtype)node->dtype, operand).i;
+}
+
+static int64_t sum_of(const fetch *f, const kiln_affine *a) {
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < a->term_count; i++) sum += a->coefficient[i] * value_of(f, a->term[i]);
+    return sum;
+}
+
+static bool uses_inside(const fetch *f, kiln_expr e) {
+    const kiln_expr_node *node = kiln_expr_get(f->p, e);
+    bool any = node->op == KILN_EXPR_VAR && f->is_inside[node->payload.id];
+    for (uint32_t i = 0; i < node->operand_count && !any; i++)
+        any = uses_inside(f, kiln_expr_operand(f->p, e, i));
+    return any;
+}
+
+/* Splits an index into what the fetch's variables decide and the rest. False: no sum of both. */
+static bool split(const fetch *f, kiln_expr e, kiln_affine *inside, int64_t *out_multiple) {
+    kiln_affine all;
+    if (!kiln_affine_of(f->p, e, NULL, &all)) return false;
+    *inside = (kiln_affine){.term_count = 0};
+    *out_multiple = all.constant;
+    for (uint32_t i = 0; i < all.term_count; i++) {
+        if (!uses_inside(f, all.term[i])) {
+            *out_multiple = kiln_gcd(*out_multiple, all.coefficient[i]);
+            continue;
+        }
+        if (!is_inside(f, all.term[i])) return false;
+        inside->term[inside->term_count] = all.term[i];
+        inside->coefficient[inside->term_count++] = all.coefficient[i];
+    }
+    return true;
+}
+
+/* ---- what a fetch copies --------------------------------------------------------------------- */
+
+/* Whether all conditions around the copy hold. */
+static bool runs(const fetch *f) {
+    for (kiln_stmt at = f->copy;; at = f->p->stmt.data[at].parent) {
+        const kiln_stmt_info *s = &f->p->stmt.data[at];
+        if (s->kind == KILN_STMT_IF && !value_of(f, s->condition)) return false;
+        if (at == f->nest) return true;
+    }
+}
+
+/* False behind the last point. */
+static bool next(fetch *f) {
+    for (uint32_t i = f->var_count; i-- > 0;) {
+        if (++f->value[f->var[i]] < f->first[i] + f->extent[i]) return true;
+        f->value[f->var[i]] = f->first[i];
+    }
+    return false;
+}
+
+static bool add_var(fetch *f, kiln_var var, int64_t first, int64_t extent) {
+    if (f->var_count == VARS_MAX) return false;
+    f->is_inside[var] = true;
+    f->value[var] = first;
+    f->var[f->var_count] = var;
+    f->first[f->var_count] = first;
+    f->extent[f->var_count++] = extent;
+    return true;
+}
+
+/* Finds the variables of the nest and of the threads. False: they are too many, or the copy depends
+ * on others. */
+static bool find_vars(fetch *f) {
+    const kiln_program *p = f->p;
+    const kiln_launch *l = f->launch;
+    bool all = true;
+    for (uint32_t d = 0; d < 2; d++)
+        if (l->group_var[d]) all &= add_var(f, l->group_var[d], 0, l->group_size[d]);
+    f->is_inside[l->group_var[2]] = true;
+    f->value[l->group_var[2]] = l->group_size[2] - 1;
+    f->lanes = 1;
+    for (kiln_stmt at = f->copy; all; at = p->stmt.data[at].parent) {
+        const kiln_stmt_info *s = &p->stmt.data[at];
+        if (s->kind == KILN_STMT_FOR && s->loop_kind == KILN_LOOP_VECTORIZE) {
+            f->is_inside[s->var] = true;
+            f->value[s->var] = s->first;
+            f->lanes = s->extent;
+        } else if (s->kind == KILN_STMT_FOR) {
+            all = add_var(f, s->var, s->first, s->extent);
+        }
+        if (at == f->nest) break;
+    }
+    for (kiln_stmt at = f->copy; all; at = p->stmt.data[at].parent) {
+        const kiln_stmt_info *s = &p->stmt.data[at];
+        all = s->kind != KILN_STMT_IF || is_inside(f, s->condition);
+        if (at == f->nest) break;
+    }
+    return all;
+}
+
+/* Whether lanes are neighbours on both sides, in one unit that no permutation tears. */
+static bool lanes_are_neighbours(const fetch *f) {
+    const kiln_stmt_info *loop = &f->p->stmt.data[f->p->stmt.data[f->copy].parent];
+    const int64_t bytes = (int64_t)kiln_dtype_size(f->p->buffer.data[f->to].dtype);
+    if (f->lanes == 1) return true;
+    bool only = f->lanes * bytes <= KILN_GROUP_UNIT_BYTES &&
+                KILN_GROUP_UNIT_BYTES % (f->lanes * bytes) == 0;
+    for (uint32_t d = 0; d <= f->rank; d++) {
+        const kiln_affine *a = d < f->rank ? &f->source[d] : &f->target;
+        for (uint32_t i = 0; i < a->term_count; i++)
+            only &= kiln_expr_get(f->p, a->term[i])->op == KILN_EXPR_VAR ||
+                    !kiln_expr_uses_var(f->p, a->term[i], loop->var);
+        only &= kiln_affine_coefficient(f->p, a, loop->var) == (d + 1 >= f->rank);
+    }
+    return only;
+}
+
+/* Finds index and place as functions of the variables. False: a map cannot have the source, or
+ * other loops mix with those of the fetch. */
+static bool find_forms(fetch *f) {
+    kiln_program *p = f->p;
+    const kiln_stmt_info s = p->stmt.data[f->copy];
+    const kiln_buffer_info *from = &p->buffer.data[f->from];
+    kiln_expr index[KILN_MAP_RANK_MAX];
+    int64_t any;
+    f->rank = from->shape.rank;
+    if (f->rank == 0 || f->rank > KILN_MAP_RANK_MAX || !kiln_layout_is_identity(&from->layout))
+        return false;
+    for (uint32_t d = 0; d < f->rank; d++) index[d] = kiln_expr_operand(p, s.value, d);
+    for (uint32_t d = 0; d < f->rank; d++)
+        if (!split(f, index[d], &f->source[d], &any)) return false;
+    return split(f, kiln_buffer_offset(p, f->to, s.index), &f->target, &f->outside) &&
+           lanes_are_neighbours(f);
+}
+
+/* Runs the fetch. False: it copies nothing or too much, or the first copy is not the box's
+ * beginning. */
+static bool find_points(fetch *f) {
+    int64_t count = 1, first = 0;
+    for (uint32_t i = 0; i < f->var_count; i++) count *= f->extent[i];
+    if (count > POINTS_MAX) return false;
+    f->point = KILN_ARENA_ARRAY(f->arena, point, count);
+    for (uint32_t d = 0; d < f->rank; d++) f->size[d] = 1;
+    do {
+        point *x = &f->point[f->point_count];
+        if (!runs(f)) continue;
+        if (f->point_count == 0) first = sum_of(f, &f->target);
+        x->place = sum_of(f, &f->target) - first;
+        for (uint32_t d = 0; d < f->rank; d++) {
+            x->at[d] = sum_of(f, &f->source[d]);
+            if (x->at[d] < 0 || (f->point_count == 0 && x->at[d] != 0)) return false;
+            const int64_t end = x->at[d] + (d + 1 == f->rank ? f->lanes : 1);
+            f->size[d] = KILN_MAX(f->size[d], end);
+        }
+        f->point_count++;
+    } while (next(f));
+    return f->point_count > 0;
+}
+
+/* ---- boxes ----------------------------------------------------------------------------------- */
+
+/* Where a copy unit puts an element, relative to the first one. */
+static int64_t place_in_boxes(const fetch *f, const int64_t *at, const kiln_manifest_map *map) {
+    const int64_t row_elements = map->box[0], last = at[f->rank - 1];
+    int64_t row = 0, rows = 1, in_row = last % row_elements;
+    for (uint32_t d = 0; d + 1 < f->rank; d++) {
+        row = row * f->size[d] + at[d];
+        rows *= f->size[d];
+    }
+    if (map->is_permuted) {
+        const int64_t unit = KILN_GROUP_UNIT_BYTES / (int64_t)map->stride_bytes[0];
+        in_row = ((in_row / unit) ^ (row % KILN_GROUP_WAYS)) * unit + in_row % unit;
+    }
+    return (last / row_elements * rows + row) * row_elements + in_row;
+}
+
+/* Whether each copy is what boxes of the map do, and together they are all of the box. */
+static bool equals_boxes(const fetch *f, const kiln_manifest_map *map) {
+    int64_t count = 1, seen = 0;
+    for (uint32_t d = 0; d < f->rank; d++) count *= f->size[d];
+    if (count != f->point_count * f->lanes) return false;
+    bool *is_seen = KILN_ARENA_ARRAY(f->arena, bool, count);
+    for (uint32_t i = 0; i < f->point_count; i++) {
+        const point *x = &f->point[i];
+        int64_t number = 0;
+        for (uint32_t d = 0; d < f->rank; d++) number = number * f->size[d] + x->at[d];
+        if (is_seen[number] || x->at[f->rank - 1] % f->lanes != 0 ||
+            x->place != place_in_boxes(f, x->at, map))
+            return false;
+        is_seen[number] = true;
+        seen += f->lanes;
+    }
+    return seen == count;
+}
+
+/* The map of the source, contiguous dimension first, with rows of so many elements. */
+static void fill_map(const fetch *f, int64_t row_elements, bool is_permuted, kiln_manifest_map *m) {
+    const kiln_buffer_info *from = &f->p->buffer.data[f->from];
+    uint64_t stride = kiln_dtype_size(from->dtype);
+    *m = (kiln_manifest_map){.rank = f->rank, .dtype = from->dtype, .is_permuted = is_permuted};
+    for (uint32_t i = 0; i < f->rank; i++) {
+        const uint32_t d = f->rank - 1 - i;
+        m->size[i] = (uint64_t)from->shape.dim[d];
+        m->box[i] = (uint32_t)(i ? f->size[d] : row_elements);
+        m->stride_bytes[i] = stride;
+        stride *= m->size[i];
+    }
+}
+
+/* Whether a copy unit takes it (CUDA driver API, cuTensorMapEncodeTiled). */
+static bool is_legal(const kiln_manifest_map *m) {
+    bool legal = m->box[0] * m->stride_bytes[0] % STRIDE_BYTES == 0;
+    for (uint32_t i = 0; i < m->rank; i++)
+        legal &=
+            m->box[i] <= KILN_MAP_BOX_MAX && (i == 0 || m->stride_bytes[i] % STRIDE_BYTES == 0);
+    return legal;
+}
+
+/* The number of bytes of which the first element's place is a multiple, as far as it is known. */
+static int64_t alignment_of(const fetch *f) {
+    const int64_t bytes = (int64_t)kiln_dtype_size(f->p->buffer.data[f->to].dtype);
+    int64_t all = kiln_gcd(f->outside * bytes, KILN_GROUP_ATOM_BYTES);
+    for (uint32_t i = 0; i < f->launch->shared_count; i++)
+        if (f->launch->shared[i].buffer == f->to)
+            all = kiln_gcd((int64_t)f->launch->shared[i].offset, all);
+    return all;
+}
+
+/* Rows of 128 bytes with permuted units, or one row as long as the box is. */
+static bool find_map(const fetch *f, kiln_manifest_map *out, kiln_launch_box *box) {
+    const int64_t bytes = (int64_t)kiln_dtype_size(f->p->buffer.data[f->from].dtype),
+                  last = f->size[f->rank - 1], alignment = alignment_of(f);
+    for (uint32_t is_permuted = 0; is_permuted < 2; is_permuted++) {
+        const int64_t row = is_permuted ? KILN_MAP_ROW_BYTES / bytes : last,
+                      unit = is_permuted ? KILN_GROUP_ATOM_BYTES : PLACE_BYTES;
+        if (last % row != 0 || alignment % unit != 0) continue;
+        int64_t piece = bytes * row;
+        for (uint32_t d = 0; d + 1 < f->rank; d++) piece *= f->size[d];
+        fill_map(f, row, is_permuted, out);
+        box->piece_count = (uint32_t)(last / row);
+        box->piece_bytes = (uint64_t)piece;
+        if (is_legal(out) && (box->piece_count == 1 || piece % unit == 0) && equals_boxes(f, out))
+            return true;
+    }
+    return false;
+}
+
+/* ---- launches -------------------------------------------------------------------------------- */
+
+/* The outermost statement with no other work than the copy. */
+static kiln_stmt nest_of(const kiln_program *p, kiln_stmt copy) {
+    kiln_stmt at = copy;
+    for (kiln_stmt up; (up = p->stmt.data[at].parent) && p->stmt.data[up].child.count == 1; at = up)
+        if (p->stmt.data[up].kind == KILN_STMT_ALLOC) break;
+    return at;
+}
+
+static bool set_argument(const kiln_launches *all, const kiln_launch *l, kiln_buffer from,
+                         kiln_manifest_map *map) {
+    for (uint32_t i = 0; i < l->arg_count; i++)
+        if (l->arg[i] == from) {
+            map->arg = i;
+            return true;
+        }
+    for (uint32_t i = 0; i < all->temp_count; i++)
+        if (all->temp[i].buffer == from) {
+            map->arg = l->arg_count;
+            map->offset_bytes = all->temp[i].offset;
+            return true;
+        }
+    return false;
+}
+
+static bool maps_equal(const kiln_manifest_map *a, const kiln_manifest_map *b) {
+    bool equal = a->arg == b->arg && a->offset_bytes == b->offset_bytes && a->rank == b->rank &&
+                 a->dtype == b->dtype && a->is_permuted == b->is_permuted;
+    for (uint32_t i = 0; i < a->rank && equal; i++)
+        equal = a->size[i] == b->size[i] && a->stride_bytes[i] == b->stride_bytes[i] &&
+                a->box[i] == b->box[i];
+    return equal;
+}
+
+/* False: the launch has too many maps. */
+static bool add_box(kiln_launch *l, const kiln_manifest_map *map, kiln_launch_box box) {
+    for (box.map = 0; box.map < l->map_count; box.map++)
+        if (maps_equal(&l->map[box.map], map)) break;
+    if (box.map == KILN_LAUNCH_MAPS_MAX) return false;
+    if (box.map == l->map_count) l->map[l->map_count++] = *map;
+    l->box[l->box_count++] = box;
+    return true;
+}
+
+typedef struct search {
+    kiln_program *p;
+    const kiln_launches *launches;
+    kiln_arena *arena;
+    kiln_launch *launch;
+    bool others; /* there are fetches that are no boxes */
+} search;
+
+static bool find_box(search *s, kiln_stmt copy) {
+    kiln_program *p = s->p;
+    const kiln_stmt_info info = p->stmt.data[copy];
+    fetch f = {.p = p,
+               .arena = s->arena,
+               .launch = s->launch,
+               .nest = nest_of(p, copy),
+               .copy = copy,
+               .to = info.buffer,
+               .from = kiln_expr_get(p, info.value)->payload.id,
+               .value = KILN_ARENA_ARRAY(s->arena, int64_t, p->var.count),
+               .is_inside = KILN_ARENA_ARRAY(s->arena, bool, p->var.count)};
+    kiln_launch_box box = {.nest = f.nest, .copy = copy};
+    kiln_manifest_map map;
+    return find_vars(&f) && find_forms(&f) && find_points(&f) && find_map(&f, &map, &box) &&
+           set_argument(s->launches, s->launch, f.from, &map) && add_box(s->launch, &map, box);
+}
+
+/* Stores of the producer are fetches too. */
+static void look_below(search *s, kiln_stmt stmt) {
+    kiln_program *p = s->p;
+    const kiln_stmt_info info = p->stmt.data[stmt];
+    for (uint32_t i = 0; i < info.child.count; i++) look_below(s, info.child.data[i]);
+    if (info.kind != KILN_STMT_COPY && info.kind != KILN_STMT_STORE) return;
+    if (!kiln_stmt_attribute(p, stmt, KILN_ATTRIBUTE_BOX)) return;
+    s->others |= info.kind == KILN_STMT_STORE || !find_box(s, stmt);
+}
+
+void kiln_lower_find_boxes(kiln_program *p, const kiln_launches *launches, kiln_arena *arena,
+                           kiln_launch *launch) {
+    search s = {.p = p, .launches = launches, .arena = arena, .launch = launch};
+    if (!launch->token_slots) return;
+    launch->box = KILN_ARENA_ARRAY(arena, kiln_launch_box, p->stmt.count);
+    launch->map = KILN_ARENA_ARRAY(arena, kiln_manifest_map, KILN_LAUNCH_MAPS_MAX);
+    look_below(&s, launch->body);
+    launch->boxes_alone = launch->box_count > 0 && !s.others;
+}

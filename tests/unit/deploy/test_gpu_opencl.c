@@ -357,9 +357,11 @@ static void open_caller(caller *c, kiln_arena *arena) {
     kiln_cl_device of;
     int32_t code;
     kiln_target_print(kiln_device_target(device), &target);
-    const kiln_module_plan plan = device_module_plan(
-        KILN_DEVICE_OPENCL,
-        &(text_artefact){KILN_PAYLOAD_OPENCL, target.data, text_artefact_opencl, 0, 0}, arena);
+    const kiln_module_plan plan = device_module_plan(KILN_DEVICE_OPENCL,
+                                                     &(text_artefact){.kind = KILN_PAYLOAD_OPENCL,
+                                                                      .target = target.data,
+                                                                      .text = text_artefact_opencl},
+                                                     arena);
     expect_ok(kiln_module_encode(&plan, &bytes));
     void *copy = kiln_arena_alloc_aligned(arena, 64, bytes.size);
     memcpy(copy, bytes.data, bytes.size);

@@ -25,12 +25,15 @@ static const char ptx[] = "//\n.version 8.0\n.target sm_90a\n.address_size 64\n\
 
 /* The same; run_1 runs in clusters and has a map of x. */
 #define MAP(name) "    .param .align 64 .b8 " name "[128]"
-static const char ptx_of_maps[] = "//\n.version 8.0\n.target sm_90a\n.address_size 64\n\n" ENTRY(
-    "prepare_0", POINTER("w") ",\n" POINTER("p") "\n")
-    ENTRY(
-        "run_2",
-        POINTER("t") ",\n" POINTER("y") ",\n" POINTER(
-            "scratch") "\n") ".visible .entry run_1(" POINTER("x") ",\n" POINTER("p") ",\n" POINTER("t") ",\n" MAP("mx") ")\n.reqnctapercluster 4, 1, 1\n{\n    ret;\n}\n";
+#define WP POINTER("w") ",\n" POINTER("p")
+#define XPT POINTER("x") ",\n" POINTER("p") ",\n" POINTER("t")
+#define TYS POINTER("t") ",\n" POINTER("y") ",\n" POINTER("scratch")
+#define MAPS MAP("mx")
+#define BODY "\n{\n    ret;\n}\n"
+static const char ptx_of_maps[] =
+    "//\n.version 8.0\n.target sm_90a\n.address_size 64\n\n"
+    ".visible .entry prepare_0(" WP ")" BODY ".visible .entry run_1(" XPT ",\n" MAPS
+    ")\n.reqnctapercluster 4, 1, 1" BODY ".visible .entry run_2(" TYS ")" BODY;
 static const kiln_manifest_map map_of_x = {
     .dtype = KILN_F32, .rank = 1, .size = {COUNT}, .stride_bytes = {4}, .box = {256}};
 

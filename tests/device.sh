@@ -11,13 +11,15 @@ export KILN_HOME="$folder/home" POCL_CACHE_DIR="$folder/driver"
 mkdir "$folder/driver"
 failed=0
 
-run() { # PROGRAM: one that skips says why
+run() { # PROGRAM: one that skips cases says how many, and why the first one
     "$tests/test-rpc-server-$1" > "$folder/log" 2>&1
     code=$?
-    if [ $code = 0 ] && grep -q '^\[  SKIPPED \]' "$folder/log"; then
-        echo "skip $1: $(sed -n 's/^\[  SKIPPED \] \([0-9]*\) test.*/\1/p' "$folder/log") cases: $(sed -n 's/^# //p' "$folder/log" | head -1)"
+    skipped=$(sed -n 's/^\[  SKIPPED \] \([0-9]*\) test.*/\1/p' "$folder/log")
+    why=${skipped:+$skipped cases: $(sed -n 's/^# //p' "$folder/log" | head -1)}
+    if [ $code = 0 ] && [ -n "$why" ] && ! grep -q '^\[  PASSED  \] [1-9]' "$folder/log"; then
+        echo "skip $1: $why"
     else
-        report $code "$1: faults of device code"
+        report $code "$1: faults of device code${why:+, without $why}"
     fi
 }
 
@@ -62,7 +64,7 @@ try_device() { # EXECUTOR
 }
 
 for executor in opencl cuda; do try_device "$executor"; done
-for name in gpu_served gpu_hostile; do
+for name in gpu_served gpu_hostile gpu_hostile_ptx; do
     if [ -x "$tests/test-rpc-server-$name" ]; then
         run "$name"
     else

@@ -2,6 +2,8 @@
 
 #include "base/kernel_abi.h"
 #include "base/macros.h"
+#include "base/reference.h"
+#include "base/tensor.h"
 
 const char text_artefact_opencl[] =
     "__kernel __attribute__((reqd_work_group_size(64, 1, 1))) void prepare_0(\n"
@@ -81,4 +83,26 @@ void text_artefact_expected(const float *x, const float *w, float *y) {
         const uint32_t from = i - i % TEXT_ARTEFACT_GROUP + last - i % TEXT_ARTEFACT_GROUP;
         y[i] = x[from] + 2 * w[from];
     }
+}
+
+kiln_str text_artefact_reference(uint64_t seed, kiln_arena *arena) {
+    static float x[TEXT_ARTEFACT_COUNT], w[TEXT_ARTEFACT_COUNT], y[TEXT_ARTEFACT_COUNT],
+        bound[TEXT_ARTEFACT_COUNT];
+    kiln_strbuf bytes = {0};
+    kiln_fill_data(x, KILN_F32, TEXT_ARTEFACT_COUNT, kiln_input_seed(seed, TEXT_X),
+                   KILN_FILL_UNIFORM);
+    kiln_fill_data(w, KILN_F32, TEXT_ARTEFACT_COUNT, kiln_input_seed(seed, TEXT_W),
+                   KILN_FILL_UNIFORM);
+    text_artefact_expected(x, w, y);
+    for (uint32_t i = 0; i < TEXT_ARTEFACT_COUNT; i++) bound[i] = 1e-6f;
+    const kiln_reference reference = {
+        .output_count = 1,
+        .output = {{.dtype = KILN_F32,
+                    .shape = {.rank = 1, .dim = {TEXT_ARTEFACT_COUNT}},
+                    .value = y,
+                    .bound = bound}}};
+    kiln_reference_encode(&reference, &bytes);
+    kiln_str copy = {kiln_arena_copy(arena, bytes.data, bytes.size), bytes.size};
+    kiln_strbuf_deinit(&bytes);
+    return copy;
 }

@@ -29,6 +29,8 @@ typedef struct text_artefact {
 kiln_str text_artefact_encode(const text_artefact *a, kiln_arena *arena);
 /* What it computes: [TEXT_ARTEFACT_COUNT] each. */
 void text_artefact_expected(const float *x, const float *w, float *y);
+/* Bytes of the reference for inputs of that seed, in `arena`. */
+kiln_str text_artefact_reference(uint64_t seed, kiln_arena *arena);
 /* The three kernels in OpenCL C. */
 extern const char text_artefact_opencl[];
 

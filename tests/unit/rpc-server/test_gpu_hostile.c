@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/reference.h"
 #include "rpc-server/find_device.h"
 #include "rpc-server/golden.h"
 #include "tests/support/text_artefact.h"
@@ -57,25 +56,8 @@ static const char *write_artefact(served *f, const char *name, const char *text)
 }
 
 static const char *write_reference(served *f, const char *name) {
-    static float x[TEXT_ARTEFACT_COUNT], w[TEXT_ARTEFACT_COUNT], y[TEXT_ARTEFACT_COUNT],
-        bound[TEXT_ARTEFACT_COUNT];
-    kiln_strbuf bytes = {0};
-    kiln_fill_data(x, KILN_F32, TEXT_ARTEFACT_COUNT, kiln_input_seed(SEED, TEXT_X),
-                   KILN_FILL_UNIFORM);
-    kiln_fill_data(w, KILN_F32, TEXT_ARTEFACT_COUNT, kiln_input_seed(SEED, TEXT_W),
-                   KILN_FILL_UNIFORM);
-    text_artefact_expected(x, w, y);
-    for (uint32_t i = 0; i < TEXT_ARTEFACT_COUNT; i++) bound[i] = 1e-6f;
-    const kiln_reference reference = {
-        .output_count = 1,
-        .output = {{.dtype = KILN_F32,
-                    .shape = {.rank = 1, .dim = {TEXT_ARTEFACT_COUNT}},
-                    .value = y,
-                    .bound = bound}}};
     const char *path = kiln_arena_printf(&f->arena, "%s/%s", f->folder, name);
-    kiln_reference_encode(&reference, &bytes);
-    expect_ok(kiln_file_write(path, kiln_strbuf_view(&bytes), 0600));
-    kiln_strbuf_deinit(&bytes);
+    expect_ok(kiln_file_write(path, text_artefact_reference(SEED, &f->arena), 0600));
     return path;
 }
 

@@ -22,7 +22,6 @@ float fmaf(float, float, float), fmodf(float, float), floorf(float), ceilf(float
 double fma(double, double, double), fmod(double, double), floor(double), ceil(double), rint(double), sqrt(double),
     fabs(double), copysign(double, double);
 }
-asm(".comm kiln_emulated_shared,262144,1024"); // EMULATE_SHARED_MAX; what the emulator calls `extern __shared__`
 
 #define threadIdx kiln_emulated.thread
 #define blockIdx kiln_emulated.block
@@ -110,7 +109,7 @@ KILN_LDMATRIX(ldmatrix_trans, 1)
 static unsigned kiln_emulated_line; // of the instruction in hand: its own parameters are a pack
 static inline unsigned long long shared_matrix(const void *p, unsigned long long rest, KILN_LINE) {
     kiln_emulated_line = line;
-    return rest | (unsigned long long)((const char *)p - kiln_emulated.shared) / 16;
+    return rest | (unsigned long long)((const char *)p - kiln_emulated.kiln_memory) / 16;
 }
 static inline void wgmma_fence() { kiln_emulated.group_fence(kiln_emulated.emulator); }
 static inline void wgmma_commit() { kiln_emulated.group_commit(kiln_emulated.emulator); }
@@ -155,6 +154,10 @@ static inline void token_place(const void *p, unsigned arrivals, KILN_LINE) {
     kiln_emulated.token_place(kiln_emulated.emulator, p, arrivals, line);
 }
 static inline void token_push(const void *p, KILN_LINE) { kiln_emulated.token_push(kiln_emulated.emulator, p, 0, line); }
+static inline void token_push_remote(const void *p, unsigned rank, KILN_LINE) {
+    kiln_emulated.token_push_remote(kiln_emulated.emulator, p, rank, line);
+}
+static inline void cluster_sync(KILN_LINE) { kiln_emulated.cluster(kiln_emulated.emulator, line); }
 static inline void token_push_copies(const void *p, KILN_LINE) {
     kiln_emulated.token_push(kiln_emulated.emulator, p, 1, line);
 }
@@ -190,6 +193,10 @@ static inline void cp_async_box4(void *to, tensor_map map, const void *token, in
 static inline void cp_async_box5(void *to, tensor_map map, const void *token, int x, int y, int z, int u, int v,
                                  KILN_LINE) {
     kiln_emulated_box<5>(to, map, token, {x, y, z, u, v}, line);
+}
+static inline void cp_async_bulk_multicast(void *to, const void *from, unsigned bytes, const void *token,
+                                           unsigned mask, KILN_LINE) {
+    kiln_emulated.multicast(kiln_emulated.emulator, to, from, bytes, token, mask, line);
 }
 template <unsigned COUNT> static inline void registers_more(KILN_LINE) {
     kiln_emulated.registers(kiln_emulated.emulator, COUNT, line);

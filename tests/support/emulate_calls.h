@@ -5,6 +5,7 @@
 
 #define EMULATE_SHARED_MAX (256 << 10)
 #define EMULATE_WARP 32
+#define EMULATE_CLUSTER_MAX 8
 
 enum emulate_instruction {
 #define X(id, ...) EMULATE_##id,
@@ -58,9 +59,10 @@ struct emulate_index {
  * text. */
 struct emulate_state {
     struct emulate_index thread, block, block_size, grid_size;
-    char *shared; /* of the block */
+    char *kiln_memory; /* shared memory of the block; a name that no kernel gives its own */
     void *emulator;
     void (*barrier)(void *emulator, unsigned line);
+    void (*cluster)(void *emulator, unsigned line); /* a barrier of all threads of the cluster */
     /* `mask`: lanes that take part. */
     void (*warp)(void *emulator, unsigned instruction, void *operands, unsigned mask,
                  unsigned line);
@@ -75,12 +77,17 @@ struct emulate_state {
     /* Barriers with phases. A push with copies comes when these have landed, and once more. */
     void (*token_place)(void *emulator, const void *at, unsigned arrivals, unsigned line);
     void (*token_push)(void *emulator, const void *at, unsigned copies, unsigned line);
+    /* At the token of the same place of group `rank` of the cluster. */
+    void (*token_push_remote)(void *emulator, const void *at, unsigned rank, unsigned line);
     void (*token_pop)(void *emulator, const void *at, unsigned parity, unsigned line);
     void (*token_expect)(void *emulator, const void *at, unsigned bytes, unsigned line);
     void (*bulk_copy)(void *emulator, void *to, const void *from, unsigned bytes, const void *token,
                       unsigned line);
-    void (*box_copy)(void *emulator, void *to, const struct emulate_map *map,
-                     const int *coordinate, const void *token, unsigned line);
+    void (*box_copy)(void *emulator, void *to, const struct emulate_map *map, const int *coordinate,
+                     const void *token, unsigned line);
+    /* To the same place, and its token, of each group that `mask` has a bit of. */
+    void (*multicast)(void *emulator, void *to, const void *from, unsigned bytes, const void *token,
+                      unsigned mask, unsigned line);
     void (*registers)(void *emulator, unsigned count, unsigned line);
 };
 

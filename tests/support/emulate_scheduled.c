@@ -11,8 +11,10 @@
 /* Runs one launch of a text that was compiled. */
 static kiln_status run_launch(emulate_block *e, const kiln_launch *l, const char *entry,
                               void *const *arg, uint32_t arg_count) {
-    emulate_block_launch launch = {
-        .entry = entry, .shared_bytes = l->shared_bytes, .arg_count = arg_count};
+    emulate_block_launch launch = {.entry = entry,
+                                   .shared_bytes = l->shared_bytes,
+                                   .arg_count = arg_count,
+                                   .cluster = l->cluster};
     struct emulate_map map[KILN_LAUNCH_MAPS_MAX];
     if (arg_count + l->map_count > EMULATE_BLOCK_ARGS_MAX)
         return KILN_ERROR(UNIMPLEMENTED, "a launch takes %u arguments", arg_count + l->map_count);

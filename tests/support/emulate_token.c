@@ -5,15 +5,18 @@
 
 #include "base/vec.h"
 
-#define WARPS_MAX 32
+#define WARPS_MAX (32 * EMULATE_CLUSTER_MAX)
 
 /* PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier": the phase ends when
  * the count of pending arrivals comes to zero, which is set to the expected one again. */
 typedef struct place {
     const void *at;
     unsigned expected, pending;
-    long long bytes;             /* that are expected and have not landed */
+    /* That are expected and have not landed. Those that others send may land before they are
+     * expected: then it is less than 0 until the phase can end. */
+    long long bytes;
     unsigned phase;              /* phases that have ended */
+    bool is_seen;                /* a barrier of the cluster stands behind its making */
     unsigned in_warp[WARPS_MAX]; /* threads of each warp that have come */
 } place;
 
@@ -47,7 +50,8 @@ const char *emulate_tokens_place(emulate_tokens *t, const void *at, unsigned arr
 }
 
 static const char *end_phase(place *p) {
-    if (p->pending > 0 || p->bytes != 0) return NULL;
+    if (p->pending > 0 || p->bytes > 0) return NULL;
+    if (p->bytes < 0) return "more bytes land than the token expects";
     p->pending = p->expected;
     p->phase++;
     return NULL;
@@ -72,8 +76,17 @@ const char *emulate_tokens_land(emulate_tokens *t, const void *at, unsigned byte
     place *p = find(t, at);
     if (!p) return "no token has its place there";
     p->bytes -= bytes;
-    if (p->bytes < 0) return "more bytes land than the token expects";
     return end_phase(p);
+}
+
+void emulate_tokens_show(emulate_tokens *t) {
+    for (uint32_t i = 0; i < t->place.count; i++) t->place.data[i].is_seen = true;
+}
+
+const char *emulate_tokens_check_seen(const emulate_tokens *t, const void *at) {
+    const place *p = find(t, at);
+    if (!p) return "no token has its place there";
+    return p->is_seen ? NULL : "no barrier of the cluster stands behind the making of the token";
 }
 
 const char *emulate_tokens_arrive_in_warp(emulate_tokens *t, const void *at, unsigned warp) {

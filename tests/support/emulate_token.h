@@ -25,6 +25,10 @@ const char *emulate_tokens_expect(emulate_tokens *t, const void *at, unsigned by
 const char *emulate_tokens_land(emulate_tokens *t, const void *at, unsigned bytes);
 /* A thread of the warp has come; all of them are one. */
 const char *emulate_tokens_arrive_in_warp(emulate_tokens *t, const void *at, unsigned warp);
+/* All groups of the cluster see the tokens that are there, from now on. */
+void emulate_tokens_show(emulate_tokens *t);
+/* Whether they see this one. */
+const char *emulate_tokens_check_seen(const emulate_tokens *t, const void *at);
 /* Whether the last phase of that parity has ended, which a wait asks for. */
 const char *emulate_tokens_has_ended(const emulate_tokens *t, const void *at, unsigned parity,
                                      bool *out_has);

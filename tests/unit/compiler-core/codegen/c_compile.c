@@ -48,7 +48,7 @@ static const char cuda_words[] =
     "#define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))\n"
     "#define __align__(N) __attribute__((aligned(N)))\n"
     "#define __cluster_dims__(...)\n" /* clang 19 has no such attribute */
-    "#define __grid_constant__\n" /* clang 19 has none: parameters are copied, for no run */
+    "#define __grid_constant__\n"     /* clang 19 has none: parameters are copied, for no run */
     "#include <__clang_cuda_builtin_vars.h>\n"
     "#define VECTOR(T, N) struct __align__(2 * sizeof(T)) N##2 { T x, y; }; \\\n"
     "    struct __align__(4 * sizeof(T)) N##4 { T x, y, z, w; };\n"

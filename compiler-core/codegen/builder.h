@@ -146,6 +146,8 @@ typedef struct kiln_box_copy {
     uint32_t rank;
     kiln_ssa coordinate[KILN_MAP_RANK_MAX]; /* I32, of its first element, as the map's dimensions */
     kiln_ssa token;                         /* counts its bytes */
+    uint32_t groups; /* 1, or as many as the cluster has: all of them get it, at the same place of
+                        their memory, and their tokens at the same place count it */
 } kiln_box_copy;
 
 typedef struct kiln_builder kiln_builder;

@@ -376,37 +376,43 @@ static void bulk_copy(kiln_builder *base, kiln_ssa to, kiln_ssa from, uint32_t b
                   operand, 3);
 }
 
-/* Of a map of so many dimensions: cp_async_box2(to, map, token, x0, x1). */
-static void define_box_copy(kiln_c_builder *b, uint32_t rank) {
+/* Of a map of so many dimensions: cp_async_box2(to, map, token, x0, x1), and for all groups of a
+ * cluster cp_async_box2_all<mask>(...). */
+static void define_box_copy(kiln_c_builder *b, uint32_t rank, bool is_for_all) {
     kiln_strbuf text = {0};
     kiln_strbuf_printf(
         &text,
         "#ifndef KILN_EMULATED\n"
-        "HELPER void cp_async_box%u(void *to, const tensor_map &map, const void *token",
-        rank);
+        "%sHELPER void cp_async_box%u%s(void *to, const tensor_map &map, const void *token",
+        is_for_all ? "template <u16 GROUPS> " : "", rank, is_for_all ? "_all" : "");
     for (uint32_t i = 0; i < rank; i++) kiln_strbuf_printf(&text, ", s32 x%u", i);
     kiln_strbuf_printf(&text,
                        ") {\n"
                        "    asm volatile(\"cp.async.bulk.tensor.%ud.shared::cluster.global.tile\"\n"
-                       "        \".mbarrier::complete_tx::bytes [%%0], [%%1, {",
-                       rank);
+                       "        \".mbarrier::complete_tx::bytes%s [%%0], [%%1, {",
+                       rank, is_for_all ? ".multicast::cluster" : "");
     for (uint32_t i = 0; i < rank; i++) kiln_strbuf_printf(&text, "%s%%%u", i ? ", " : "", 3 + i);
-    kiln_strbuf_text(&text, "}], [%2];\"\n"
+    kiln_strbuf_text(&text, "}], [%2]");
+    if (is_for_all) kiln_strbuf_printf(&text, ", %%%u", 3 + rank);
+    kiln_strbuf_text(&text, ";\"\n"
                             "        : : \"r\"(shared_address(to)), \"l\"(&map), "
                             "\"r\"(shared_address(token))");
     for (uint32_t i = 0; i < rank; i++) kiln_strbuf_printf(&text, ", \"r\"(x%u)", i);
-    kiln_strbuf_text(&text, " : \"memory\");\n}\n#endif\n");
+    kiln_strbuf_printf(&text, "%s : \"memory\");\n}\n#endif\n",
+                       is_for_all ? ", \"h\"(GROUPS)" : "");
     kiln_c_add_helper(b, kiln_strbuf_end(&text, b->arena).data);
 }
 
 static void box_copy(kiln_builder *base, const kiln_box_copy *copy) {
     kiln_c_builder *b = (kiln_c_builder *)base;
     kiln_ssa operand[3 + KILN_MAP_RANK_MAX] = {copy->to, copy->map, copy->token};
+    const bool is_for_all = copy->groups > 1;
     kiln_strbuf call = {0};
-    define_box_copy(b, copy->rank);
-    kiln_strbuf_printf(&call, "cp_async_box%u((char *)%s, %s, %s", copy->rank,
-                       kiln_c_whole(b, copy->to), kiln_c_whole(b, copy->map),
-                       kiln_c_whole(b, copy->token));
+    define_box_copy(b, copy->rank, is_for_all);
+    kiln_strbuf_printf(&call, "cp_async_box%u", copy->rank);
+    if (is_for_all) kiln_strbuf_printf(&call, "_all<%u>", (1u << copy->groups) - 1);
+    kiln_strbuf_printf(&call, "((char *)%s, %s, %s", kiln_c_whole(b, copy->to),
+                       kiln_c_whole(b, copy->map), kiln_c_whole(b, copy->token));
     for (uint32_t i = 0; i < copy->rank; i++) {
         operand[3 + i] = copy->coordinate[i];
         kiln_strbuf_printf(&call, ", (s32)%s", kiln_c_whole(b, copy->coordinate[i]));

@@ -465,16 +465,19 @@ static void box_copy(kiln_builder *base, const kiln_box_copy *copy) {
     kiln_llvm_builder *b = of(base);
     LLVMValueRef more[3 + KILN_MAP_RANK_MAX] = {shared_address(b, copy->to), address(b, copy->map),
                                                 shared_address(b, copy->token)};
+    const bool is_for_all = copy->groups > 1;
     kiln_strbuf text = {0};
+    if (is_for_all)
+        kiln_strbuf_printf(&text, "{ .reg .b16 all; mov.b16 all, %u; ", (1u << copy->groups) - 1);
     kiln_strbuf_printf(&text,
                        "cp.async.bulk.tensor.%ud.shared::cluster.global.tile"
-                       ".mbarrier::complete_tx::bytes [$0], [$1, {",
-                       copy->rank);
+                       ".mbarrier::complete_tx::bytes%s [$0], [$1, {",
+                       copy->rank, is_for_all ? ".multicast::cluster" : "");
     for (uint32_t i = 0; i < copy->rank; i++) {
         more[3 + i] = (LLVMValueRef)copy->coordinate[i];
         kiln_strbuf_printf(&text, "%s$%u", i ? ", " : "", 3 + i);
     }
-    kiln_strbuf_text(&text, "}], [$2];");
+    kiln_strbuf_text(&text, is_for_all ? "}], [$2], all; }" : "}], [$2];");
     assemble(b, kiln_strbuf_end(&text, b->arena).data, NULL, 0, more, 3 + copy->rank);
 }
 

@@ -196,23 +196,40 @@ static void find_coordinates(kiln_walk *w, const kiln_launch_box *box, kiln_box_
     }
 }
 
+static kiln_ssa plus(kiln_walk *w, kiln_ssa v, kiln_ssa more) {
+    return kiln_walk_compute(w, KILN_BUILD_ADD, v, more);
+}
+
+/* Moves the copy on to this group's part of each piece. */
+static void go_to_part(kiln_walk *w, const kiln_launch_box *box, kiln_walk_address *target,
+                       kiln_box_copy *copy) {
+    const kiln_manifest_map *map = &w->launch->map[box->map];
+    kiln_ssa rank = w->slot[w->launch->cluster_var].value, *at = &copy->coordinate[box->part_dim];
+    kiln_ssa bytes =
+        kiln_walk_compute(w, KILN_BUILD_MUL, rank, kiln_walk_i64(w, (int64_t)box->part_bytes));
+    kiln_ssa rows =
+        kiln_walk_compute(w, KILN_BUILD_MUL, rank, kiln_walk_i64(w, map->box[box->part_dim]));
+    target->pointer = w->b->ops->offset(w->b, target->pointer, bytes);
+    *at = plus(w, *at, kiln_walk_convert(w, KILN_CONVERT_SIGNED, rows, KILN_SSA_I32));
+    copy->groups = w->launch->cluster;
+}
+
 static void copy_box(kiln_walk *w, const kiln_launch_box *box) {
     const kiln_manifest_map *map = &w->launch->map[box->map];
     const kiln_buffer to = w->p->stmt.data[box->copy].buffer;
-    kiln_box_copy copy = {.map = w->map[box->map], .token = w->full};
+    kiln_box_copy copy = {.map = w->map[box->map], .token = w->full, .groups = 1};
     box_vars vars = {.count = 0};
     bind_box(w, box, &vars);
-    const kiln_walk_address target =
-        kiln_walk_address_of(w, to, kiln_walk_store_offset(w, box->copy));
+    kiln_walk_address target = kiln_walk_address_of(w, to, kiln_walk_store_offset(w, box->copy));
     find_coordinates(w, box, &copy);
+    if (box->is_shared) go_to_part(w, box, &target, &copy);
     kiln_ssa first = copy.coordinate[0];
     w->b->ops->token_expect(w->b, w->full, (uint32_t)(box->piece_bytes * box->piece_count));
     for (uint32_t i = 0; i < box->piece_count; i++) {
+        const int64_t further = (int64_t)i * (int64_t)map->box[0];
         copy.to = kiln_walk_pointer(w, &target, map->dtype,
                                     (int64_t)(i * box->piece_bytes / map->stride_bytes[0]));
-        copy.coordinate[0] =
-            kiln_walk_compute(w, KILN_BUILD_ADD, first,
-                              kiln_walk_integer(w, first, (int64_t)i * (int64_t)map->box[0]));
+        copy.coordinate[0] = plus(w, first, kiln_walk_integer(w, first, further));
         w->b->ops->box_copy(w->b, &copy);
     }
     unbind_box(w, &vars);

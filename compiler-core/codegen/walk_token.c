@@ -72,6 +72,15 @@ static kiln_ssa place_of(kiln_walk *w, kiln_unit from, kiln_ssa place) {
     return w->b->ops->offset(w->b, queue, at);
 }
 
+/* Groups of a cluster that copy for each other wait for each other's slots: all of them are told
+ * that one is empty. */
+static void push_to_groups(kiln_walk *w, kiln_ssa at) {
+    for (uint32_t rank = 0; rank < w->launch->cluster; rank++)
+        w->b->ops->token_push_remote(
+            w->b, at,
+            kiln_walk_convert(w, KILN_CONVERT_SIGNED, kiln_walk_i64(w, rank), KILN_SSA_I32));
+}
+
 void kiln_walk_token(kiln_walk *w, kiln_stmt stmt) {
     const kiln_stmt_info s = w->p->stmt.data[stmt];
     kiln_program *p = w->p;
@@ -84,6 +93,10 @@ void kiln_walk_token(kiln_walk *w, kiln_stmt stmt) {
     kiln_ssa slot = kiln_walk_expr(w, kiln_expr_simplify(p, place, NULL));
     kiln_ssa at = place_of(w, (kiln_unit)s.from, slot);
     w->full = NULL;
+    if (s.kind == KILN_STMT_TOKEN_PUSH && s.from != KILN_UNIT_LOAD && w->launch->has_shared_boxes) {
+        push_to_groups(w, at);
+        return;
+    }
     if (s.kind == KILN_STMT_TOKEN_PUSH) {
         w->b->ops->token_push(w->b, at, s.from == KILN_UNIT_LOAD);
         return;
@@ -100,7 +113,8 @@ void kiln_walk_token(kiln_walk *w, kiln_stmt stmt) {
 static void make_places(kiln_walk *w, const kiln_launch *launch, const kiln_launch_values *values) {
     const uint32_t *size = launch->group_size;
     const uint32_t threads = size[0] * size[1], workers = threads * (size[2] - 1),
-                   producers = launch->boxes_alone ? 1 : threads;
+                   producers = launch->boxes_alone ? 1 : threads,
+                   groups = launch->has_shared_boxes ? launch->cluster : 1;
     kiln_ssa any = kiln_walk_compute(w, KILN_BUILD_OR, values->group[0], values->group[1]);
     any = kiln_walk_compute(w, KILN_BUILD_OR, any, values->group[2]);
     kiln_ssa first = kiln_walk_compute(w, KILN_BUILD_EQ, any, kiln_walk_i64(w, 0));
@@ -109,10 +123,13 @@ static void make_places(kiln_walk *w, const kiln_launch *launch, const kiln_laun
         kiln_ssa place = kiln_walk_i64(w, i);
         w->b->ops->token_place(w->b, place_of(w, KILN_UNIT_LOAD, place), 2 * producers);
         w->b->ops->token_place(w->b, place_of(w, KILN_UNIT_COMPUTE, place),
-                               workers / KILN_WARP_LANES);
+                               groups * workers / KILN_WARP_LANES);
     }
     w->b->ops->branch_end(w->b, branch);
-    kiln_walk_barrier(w);
+    if (launch->has_shared_boxes)
+        w->b->ops->cluster_sync(w->b);
+    else
+        kiln_walk_barrier(w);
 }
 
 /* ---- units ----------------------------------------------------------------------------------- */
@@ -183,4 +200,6 @@ void kiln_walk_units(kiln_walk *w, const kiln_launch *launch, const kiln_launch_
     w->b->ops->branch_else(w->b, branch);
     walk_unit(w, launch, KILN_UNIT_COMPUTE, registers);
     w->b->ops->branch_end(w->b, branch);
+    /* No group may leave while others write to its memory. */
+    if (launch->has_shared_boxes) w->b->ops->cluster_sync(w->b);
 }

@@ -285,6 +285,29 @@ static int64_t alignment_of(const fetch *f) {
     return all;
 }
 
+static bool is_for_all_groups(const fetch *f) {
+    const kiln_expr load = f->p->stmt.data[f->copy].value;
+    bool all = f->launch->cluster > 1;
+    for (uint32_t d = 0; d < f->rank; d++)
+        all &= !kiln_expr_uses_var(f->p, kiln_expr_operand(f->p, load, d), f->launch->cluster_var);
+    return all;
+}
+
+/* Cuts pieces into a part for each group of the cluster, along the outermost dimension that has
+ * more than one row, where parts are whole `unit`s. */
+static void share(const fetch *f, int64_t unit, kiln_manifest_map *map, kiln_launch_box *box) {
+    const uint32_t groups = f->launch->cluster;
+    uint32_t dim = f->rank - 1;
+    if (!is_for_all_groups(f)) return;
+    while (dim > 0 && map->box[dim] == 1) dim--;
+    if (dim == 0 || map->box[dim] % groups != 0 || box->piece_bytes / groups % (uint64_t)unit != 0)
+        return;
+    box->is_shared = true;
+    box->part_dim = dim;
+    box->part_bytes = box->piece_bytes / groups;
+    map->box[dim] /= groups;
+}
+
 /* Rows of 128 bytes with permuted units, or one row as long as the box is. */
 static bool find_map(const fetch *f, kiln_manifest_map *out, kiln_launch_box *box) {
     const int64_t bytes = (int64_t)kiln_dtype_size(f->p->buffer.data[f->from].dtype),
@@ -298,8 +321,10 @@ static bool find_map(const fetch *f, kiln_manifest_map *out, kiln_launch_box *bo
         fill_map(f, row, is_permuted, out);
         box->piece_count = (uint32_t)(last / row);
         box->piece_bytes = (uint64_t)piece;
-        if (is_legal(out) && (box->piece_count == 1 || piece % unit == 0) && equals_boxes(f, out))
-            return true;
+        if (!is_legal(out) || (box->piece_count > 1 && piece % unit != 0) || !equals_boxes(f, out))
+            continue;
+        share(f, unit, out, box);
+        return true;
     }
     return false;
 }
@@ -346,6 +371,7 @@ static bool add_box(kiln_launch *l, const kiln_manifest_map *map, kiln_launch_bo
     if (box.map == KILN_LAUNCH_MAPS_MAX) return false;
     if (box.map == l->map_count) l->map[l->map_count++] = *map;
     l->box[l->box_count++] = box;
+    l->has_shared_boxes |= box.is_shared;
     return true;
 }
 

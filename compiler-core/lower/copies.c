@@ -49,7 +49,7 @@ static void lower_store(kiln_program *p, kiln_stmt stmt, const kiln_stmt_info *l
     const size_t bytes =
         kiln_dtype_size(p->buffer.data[s->buffer].dtype) * (lane ? (size_t)lane->extent : 1);
     remove_mark(s);
-    if (bytes < KILN_COPY_BYTES_MIN) return;
+    if (bytes < KILN_COPY_BYTES_MIN && !kiln_stmt_attribute(p, stmt, KILN_ATTRIBUTE_BOX)) return;
     if (is_load_of_device(p, s->value)) {
         make_copy(p, stmt, token);
         return;

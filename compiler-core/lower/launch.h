@@ -45,15 +45,21 @@ typedef struct kiln_launch_temp {
     uint64_t size_bytes;
 } kiln_launch_temp;
 
-/* A fetch of a producer that a device's copy unit does (lower/boxes.h): `piece_count` boxes of a
- * map, one after the other along the contiguous dimension and in shared memory. The first one
- * begins where the fetch's copy is when all variables of `nest`, and the numbers of threads but
- * thread.z, have their first values. */
+/* A fetch of a producer that a device's copy unit does (lower/boxes.h): `piece_count` boxes, one
+ * after the other along the contiguous dimension and in shared memory. The first one begins where
+ * the fetch's copy is when all variables of `nest`, and the numbers of threads but thread.z, have
+ * their first values.
+ *
+ * Groups of a cluster that fetch the same have a part of each piece to copy for all of them: group
+ * r the one that begins r * map.box[part_dim] further along that dimension. */
 typedef struct kiln_launch_box {
     kiln_stmt nest, copy; /* loops and conditions around the copy, or itself */
     uint32_t map;         /* of the launch */
     uint32_t piece_count;
     uint64_t piece_bytes;
+    bool is_shared; /* by the groups of a cluster: map.box is a part of a piece */
+    uint32_t part_dim;
+    uint64_t part_bytes;
 } kiln_launch_box;
 
 /* One launch. Pointers are in the lowering's arena. */
@@ -93,6 +99,7 @@ typedef struct kiln_launch {
     uint32_t box_count, map_count;
     kiln_launch_box *box;
     kiln_manifest_map *map; /* [map_count]; `arg` counts the scratch behind `arg_count` others */
+    bool has_shared_boxes;  /* groups of a cluster write into each other's memory */
     bool boxes_alone;       /* the producer has no other fetches: one of its threads does all */
 } kiln_launch;
 

@@ -12,7 +12,7 @@
  */
 enum { KILN_GPU_WARP_WAYS = 2 * KILN_GPU_TILED_MAX, KILN_GPU_WARP_STEP, KILN_GPU_WARP_COLUMNS };
 /* Columns of the table of steps: a block of k, the swizzle as above of operands with contiguous
- * steps, stages of the pipeline, whether extra threads fetch for it. */
+ * steps, stages of the pipeline, whether extra threads fetch for it, and how (`producer`). */
 enum {
     KILN_GPU_WARP_BLOCK,
     KILN_GPU_WARP_K_WAYS,
@@ -21,7 +21,7 @@ enum {
     KILN_GPU_WARP_PRODUCER,
     KILN_GPU_WARP_STEP_COLUMNS
 };
-#define KILN_GPU_WARP_STEPS_MAX 16
+#define KILN_GPU_WARP_STEPS_MAX 24
 #define KILN_GPU_WARP_UNIT_BYTES 16 /* bytes of a row that ldmatrix reads */
 
 typedef struct kiln_gpu_warp_tiling {
@@ -35,10 +35,11 @@ typedef struct kiln_gpu_warp_tiling {
     bool packed[KILN_GPU_COPIES_MAX];   /* a constant that is packed in this order first */
     bool gathered[KILN_GPU_COPIES_MAX]; /* by a block that writes it to the group's shared memory */
     bool slides[KILN_GPU_COPIES_MAX];   /* read by windows: rows are padded, units not swizzled */
-    bool stretches;                     /* of warp groups: columns are contiguous, 64 in a row */
-    double cycles;                      /* estimated for the preferred tile and steps, */
-    double resident;                    /* and groups of them on a unit at once */
-    double turns; /* stretches in which its groups wait for single loads of long copies */
+    bool boxes;      /* of warp groups: operands may be boxes, if tiles divide them */
+    bool stretches;  /* of warp groups: columns are contiguous, 64 in a row */
+    double cycles;   /* estimated for the preferred tile and steps, */
+    double resident; /* and groups of them on a unit at once */
+    double turns;    /* stretches in which its groups wait for single loads of long copies */
     uint32_t step_count, preferred_step;
     int64_t step[KILN_GPU_WARP_STEPS_MAX][KILN_GPU_WARP_STEP_COLUMNS];
 } kiln_gpu_warp_tiling;

@@ -103,6 +103,8 @@ static void pad_tiles(kiln_gpu_warp_tiling *w) {
                        kiln_sched_element(t->steps, KILN_GPU_WARP_BLOCK));
 }
 
+#define CLUSTER_MAX 2 /* groups */
+
 /* ---- nests ----------------------------------------------------------------------------------- */
 
 /* The loops of one iterator of the tile. None where the instruction has none. */
@@ -200,6 +202,25 @@ typedef struct nest {
     kiln_sched_loop sums;          /* the instruction's outermost loop */
 } nest;
 
+/* Groups one below the other, which read the same columns, may be a cluster: columns that come as
+ * boxes are then read once for all of them. Takes the cluster's loop out of that of rows. */
+static kiln_sched_loop take_cluster(kiln_gpu_warp_tiling *w, kiln_sched_loop *rows) {
+    kiln_sched *s = w->t.s;
+    const int64_t alone[] = {kiln_sched_extent(s, *rows), 1};
+    const kiln_sched_sample drawn = kiln_sched_perfect_tile(s, *rows, 2, CLUSTER_MAX, alone);
+    const kiln_sched_loops part = kiln_sched_split(
+        s, *rows, KILN_SCHED_INTS(kiln_sched_element(drawn, 0), kiln_sched_element(drawn, 1)));
+    *rows = part.loop[0];
+    return part.loop[1];
+}
+
+/* The cluster's loop comes behind those of groups, in front of a group's own. */
+static bool bind_cluster(kiln_gpu_warp_tiling *w, kiln_sched_loop cluster, const nest *at) {
+    const kiln_sched_loops order = {2, {cluster, at->tiles}};
+    return kiln_sched_reorder(kiln_sched_try(w->t.s), &order) &&
+           kiln_sched_bind(kiln_sched_try(w->t.s), cluster, KILN_AXIS_CLUSTER);
+}
+
 /* Warp groups may compute several tiles: by default if a producer fetches for the next one while
  * they finish one, and no unit is idle for longer. Single warps fetch nothing ahead across tiles,
  * so they would gain nothing. */
@@ -224,6 +245,7 @@ static bool make_nest(kiln_gpu_warp_tiling *w, nest *out) {
     const kiln_block_info *b = &s->program->block.data[t->block];
     tile_loops all = {0};
     kiln_sched_loops order, taps = {0};
+    kiln_sched_loop cluster = {0};
     uint32_t tiled = 0;
     for (uint32_t n = 0; n < t->tiled; n++) tiled |= 1u << t->iter[n];
     for (int i = 0; i < (int)b->iter_count; i++)
@@ -245,8 +267,10 @@ static bool make_nest(kiln_gpu_warp_tiling *w, nest *out) {
         s, block.loop[1], KILN_SCHED_INTS(kiln_sched_rest(), kiln_sched_const(w->mma->steps)));
     out->blocks = block.loop[0];
     out->sums = all.sums.loop[0];
+    if (w->boxes) cluster = take_cluster(w, &all.grid.loop[row]);
     all.grid = kiln_gpu_order_grid(t, &all.grid, row);
     order = all.grid;
+    if (w->boxes) kiln_sched_loops_add(&order, cluster);
     kiln_sched_loops_add(&order, out->blocks);
     add_threads(&order, &all);
     add_all(&order, &taps);
@@ -261,7 +285,8 @@ static bool make_nest(kiln_gpu_warp_tiling *w, nest *out) {
     }
     kiln_sched_unroll(kiln_sched_try(s), steps.loop[0]);
     unroll_all(s, &all.pieces);
-    return bind_grid(w, &all.grid, out) && bind_threads(w, &all);
+    return bind_grid(w, &all.grid, out) && (!w->boxes || bind_cluster(w, cluster, out)) &&
+           bind_threads(w, &all);
 }
 
 static bool make_sums(kiln_gpu_warp_tiling *w, const nest *at) {

@@ -393,7 +393,7 @@ static uint32_t list_steps(const kiln_gpu_warp_tiling *w,
         if (block * bytes < BLOCK_BYTES_MIN && block != all) continue;
         if (block * bytes > BLOCK_BYTES_MAX) break;
         for (int64_t stages = 1; stages <= KILN_MIN(most, padded / block); stages++)
-            for (int64_t by = 0; by <= (produces && stages > 1); by++) {
+            for (int64_t by = 0; by <= (!produces || stages == 1 ? 0 : w->boxes ? 2 : 1); by++) {
                 if (count == KILN_GPU_WARP_STEPS_MAX) break;
                 int64_t *step = out[count++];
                 step[KILN_GPU_WARP_BLOCK] = block;
@@ -404,6 +404,19 @@ static uint32_t list_steps(const kiln_gpu_warp_tiling *w,
             }
     }
     return count;
+}
+
+/* Whether maps can have both operands: as they lie in memory, in rows of whole units. */
+static bool may_be_boxes(const kiln_gpu_warp_tiling *w) {
+    const kiln_gpu_tiling *t = &w->t;
+    bool all = kiln_gpu_warp_is_grouped(w);
+    for (uint32_t a = 0; a < t->operand_count; a++) {
+        const kiln_shape *shape = &t->s->program->buffer.data[t->operand[a].buffer].shape;
+        all &= !w->gathered[a] && (w->lies_so[a] || w->packed[a]) &&
+               shape->rank <= KILN_MAP_RANK_MAX &&
+               shape->dim[shape->rank - 1] * t->operand[a].bytes % KILN_GROUP_UNIT_BYTES == 0;
+    }
+    return all;
 }
 
 /* Elements that a thread copies at once, with any tile and block. */
@@ -431,6 +444,7 @@ const char *kiln_gpu_warp_choose_sizes(kiln_gpu_warp_tiling *w) {
     kiln_gpu_tiling *t = &w->t;
     int64_t step[KILN_GPU_WARP_STEPS_MAX][KILN_GPU_WARP_STEP_COLUMNS];
     for (uint32_t a = 0; a < t->operand_count; a++) t->operand[a].fetch = fetch_of(w, a);
+    w->boxes = may_be_boxes(w);
     const uint32_t choices = list_steps(w, step);
     search f = {.w = w, .step = step[0]};
     f.found = KILN_ARENA_ARRAY(t->s->arena, kiln_gpu_tile, TILES_MAX);

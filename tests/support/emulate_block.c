@@ -324,16 +324,27 @@ static void add_piece(void *context, void *to, const void *from, unsigned bytes)
     kiln_vec_push_in(e->arena, &kiln_vec_last(&e->landing).copies, c);
 }
 
-static void call_box_copy(void *emulator, void *to, const struct emulate_map *map,
-                          const int *coordinate, const void *token, unsigned line) {
-    emulate_block *e = emulator;
+static void copy_box(emulate_block *e, char *to, const struct emulate_map *map,
+                     const int *coordinate, const void *token) {
     const landing l = {.token = token, .by_bytes = true};
-    e->running->line = line;
-    if (e->running->unfenced_token)
-        fail_at(e, e->running, "no fence.proxy.async stands behind the token");
     kiln_vec_push_in(e->arena, &e->landing, l);
     const char *wrong = emulate_box_copy(map, to, coordinate, add_piece, e);
     if (wrong) fail_at(e, e->running, wrong);
+}
+
+/* `mask` 0: for the own group alone. */
+static void call_box_copy(void *emulator, void *to, const struct emulate_map *map,
+                          const int *coordinate, const void *token, unsigned mask, unsigned line) {
+    emulate_block *e = emulator;
+    e->running->line = line;
+    if (e->running->unfenced_token)
+        fail_at(e, e->running, "no fence.proxy.async stands behind the token");
+    if (!mask) copy_box(e, to, map, coordinate, token);
+    for (unsigned rank = 0; mask >> rank; rank++) {
+        char *place = mask >> rank & 1 ? place_in(e, to, rank) : NULL;
+        const void *counter = place ? token_in(e, token, rank) : NULL;
+        if (counter) copy_box(e, place, map, coordinate, counter);
+    }
 }
 
 /* Each group's copy lands for itself. */

@@ -170,34 +170,33 @@ static inline void token_expect(const void *p, unsigned bytes, KILN_LINE) {
 static inline void cp_async_bulk(void *to, const void *from, unsigned bytes, const void *token, KILN_LINE) {
     kiln_emulated.bulk_copy(kiln_emulated.emulator, to, from, bytes, token, line);
 }
-typedef const emulate_map &tensor_map; // the host's calling convention passes pointers
-#define __grid_constant__
-template <unsigned RANK>
-static inline void kiln_emulated_box(void *to, tensor_map map, const void *token, const int (&at)[RANK],
-                                     unsigned line) {
-    if (map.rank != RANK) __builtin_trap();
-    kiln_emulated.box_copy(kiln_emulated.emulator, to, &map, at, token, line);
-}
-static inline void cp_async_box1(void *to, tensor_map map, const void *token, int x, KILN_LINE) {
-    kiln_emulated_box<1>(to, map, token, {x}, line);
-}
-static inline void cp_async_box2(void *to, tensor_map map, const void *token, int x, int y, KILN_LINE) {
-    kiln_emulated_box<2>(to, map, token, {x, y}, line);
-}
-static inline void cp_async_box3(void *to, tensor_map map, const void *token, int x, int y, int z, KILN_LINE) {
-    kiln_emulated_box<3>(to, map, token, {x, y, z}, line);
-}
-static inline void cp_async_box4(void *to, tensor_map map, const void *token, int x, int y, int z, int u, KILN_LINE) {
-    kiln_emulated_box<4>(to, map, token, {x, y, z, u}, line);
-}
-static inline void cp_async_box5(void *to, tensor_map map, const void *token, int x, int y, int z, int u, int v,
-                                 KILN_LINE) {
-    kiln_emulated_box<5>(to, map, token, {x, y, z, u, v}, line);
-}
 static inline void cp_async_bulk_multicast(void *to, const void *from, unsigned bytes, const void *token,
                                            unsigned mask, KILN_LINE) {
     kiln_emulated.multicast(kiln_emulated.emulator, to, from, bytes, token, mask, line);
 }
+typedef const emulate_map &tensor_map; // the host's calling convention passes pointers
+#define __grid_constant__
+template <unsigned RANK>
+static inline void kiln_emulated_box(void *to, tensor_map map, const void *token, const int (&at)[RANK],
+                                     unsigned mask, unsigned line) {
+    if (map.rank != RANK) __builtin_trap();
+    kiln_emulated.box_copy(kiln_emulated.emulator, to, &map, at, token, mask, line);
+}
+#define KILN_BOX(RANK, DECLARED, ...)                                                                        \
+    static inline void cp_async_box##RANK(void *to, tensor_map map, const void *token, DECLARED, KILN_LINE) { \
+        kiln_emulated_box<RANK>(to, map, token, {__VA_ARGS__}, 0, line);                                      \
+    }                                                                                                        \
+    template <unsigned MASK>                                                                                 \
+    static inline void cp_async_box##RANK##_all(void *to, tensor_map map, const void *token, DECLARED,       \
+                                                KILN_LINE) {                                                 \
+        kiln_emulated_box<RANK>(to, map, token, {__VA_ARGS__}, MASK, line);                                   \
+    }
+#define KILN_AND ,
+KILN_BOX(1, int x, x)
+KILN_BOX(2, int x KILN_AND int y, x, y)
+KILN_BOX(3, int x KILN_AND int y KILN_AND int z, x, y, z)
+KILN_BOX(4, int x KILN_AND int y KILN_AND int z KILN_AND int u, x, y, z, u)
+KILN_BOX(5, int x KILN_AND int y KILN_AND int z KILN_AND int u KILN_AND int v, x, y, z, u, v)
 template <unsigned COUNT> static inline void registers_more(KILN_LINE) {
     kiln_emulated.registers(kiln_emulated.emulator, COUNT, line);
 }

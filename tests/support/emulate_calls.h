@@ -84,7 +84,7 @@ struct emulate_state {
     void (*bulk_copy)(void *emulator, void *to, const void *from, unsigned bytes, const void *token,
                       unsigned line);
     void (*box_copy)(void *emulator, void *to, const struct emulate_map *map, const int *coordinate,
-                     const void *token, unsigned line);
+                     const void *token, unsigned mask, unsigned line);
     /* To the same place, and its token, of each group that `mask` has a bit of. */
     void (*multicast)(void *emulator, void *to, const void *from, unsigned bytes, const void *token,
                       unsigned mask, unsigned line);

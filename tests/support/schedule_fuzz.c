@@ -493,7 +493,7 @@ static void draw_producer(drawing *d) {
             loop = s;
     if (!loop) return;
     give_loop(d, loop);
-    give_int(d, kiln_rand_range(d->r, 0, 1));
+    give_int(d, kiln_rand_range(d->r, 0, 2));
 }
 
 static void draw_resident(drawing *d) {

@@ -48,6 +48,16 @@ static const char *pipeline_of(const group_product *x, kiln_arena *arena) {
                              (long long)x->stages, x->producer);
 }
 
+/* Groups that lie below one another are a cluster: they read the same columns. */
+static const char *cluster_of(const group_product *x, kiln_arena *arena) {
+    if (x->cluster == 0) return "bind(mul.i.0, \"block.y\")\nbind(mul.j.0, \"block.x\")\n";
+    return kiln_arena_printf(arena,
+                             "split(mul.i.0, -1, %lld)\nreorder(mul.i.0.0, mul.j.0, mul.i.0.1)\n"
+                             "bind(mul.i.0.0, \"block.y\")\nbind(mul.j.0, \"block.x\")\n"
+                             "bind(mul.i.0.1, \"cluster\")\n",
+                             (long long)x->cluster);
+}
+
 const char *group_schedule(const group_product *x, kiln_arena *arena) {
     const long long groups = x->groups, m = x->m / (64 * groups), n = x->n / x->columns,
                     tiles = x->columns / 8;
@@ -60,10 +70,10 @@ const char *group_schedule(const group_product *x, kiln_arena *arena) {
         "reorder(mul.i.0, mul.j.0, mul.k.0, mul.i.1, mul.i.2, mul.i.4, mul.j.2, mul.k.1, mul.i.3, "
         "mul.j.1, mul.j.3, mul.k.2)\n"
         "fuse(mul.i.4, mul.j.2)\nfuse(mul.j.1, mul.j.3)\n"
-        "bind(mul.i.0, \"block.y\")\nbind(mul.j.0, \"block.x\")\n"
-        "bind(mul.i.1, \"thread.z\")\nbind(mul.i.2, \"thread.y\")\nbind(mul.i.4.f, \"thread.x\")\n"
+        "%sbind(mul.i.1, \"thread.z\")\nbind(mul.i.2, \"thread.y\")\nbind(mul.i.4.f, "
+        "\"thread.x\")\n"
         "decompose_reduction(mul, mul.k.0)\n%s%s"
-        "reverse_compute_at(mul.write, mul.j.0)\n"
+        "reverse_compute_at(mul.write, %s)\n"
         "split(mul.write.i, %lld, 4, 2, 8)\nsplit(mul.write.j, %lld, 4, 2)\n"
         "reorder(mul.write.i.0, mul.write.i.1, mul.write.i.3, mul.write.j.1, mul.write.i.2, "
         "mul.write.j.0, mul.write.j.2)\nfuse(mul.write.i.3, mul.write.j.1)\n"
@@ -71,8 +81,9 @@ const char *group_schedule(const group_product *x, kiln_arena *arena) {
         "bind(mul.write.i.3.f, \"thread.x\")\nunroll(mul.write.i.2)\nunroll(mul.write.j.0)\n"
         "vectorize(mul.write.j.2)\nunroll(mul.init.i.3)\nunroll(mul.init.j.1.f)\nunroll(mul.k.1)\n"
         "tensorize(mul.i.3, \"wgmma.m64k16.%s\")\n%s",
-        m, groups, n, tiles, (long long)(x->k / 64), fetch_of(x, "x.read", x->by_columns, arena),
-        fetch_of(x, "w.read", x->by_rows, arena), groups, tiles, x->type, pipeline_of(x, arena));
+        m, groups, n, tiles, (long long)(x->k / 64), cluster_of(x, arena),
+        fetch_of(x, "x.read", x->by_columns, arena), fetch_of(x, "w.read", x->by_rows, arena),
+        x->cluster ? "mul.i.0.1" : "mul.j.0", groups, tiles, x->type, pipeline_of(x, arena));
 }
 
 kiln_program *group_scheduled(const kiln_program *te, const char *text) {

@@ -15,6 +15,7 @@ typedef struct group_product {
     bool by_rows;    /* w[k, j]: columns lie behind one another */
     int64_t stages;  /* of its pipeline; 0: it is none */
     int producer;    /* 1: threads of their own fetch, 2: by boxes */
+    int64_t cluster; /* groups below one another that are one; 0: none */
 } group_product;
 
 /* The expression, and the schedule as text. */

@@ -14,13 +14,19 @@
 
 /* Columns in one piece of 64 and in four; both operands in both orders; edges of the grid. */
 static const group_product products[] = {
-    {"f16", 64, 64, 256, 1, 64, false, false, 2, 2},
-    {"f16", 128, 256, 192, 2, 128, false, true, 3, 2},
-    {"bf16", 192, 64, 128, 3, 64, true, false, 4, 2},
-    {"f16", 256, 512, 128, 2, 256, true, true, 2, 2},
+    {"f16", 64, 64, 256, 1, 64, false, false, 2, 2, 0},
+    {"f16", 128, 256, 192, 2, 128, false, true, 3, 2, 0},
+    {"bf16", 192, 64, 128, 3, 64, true, false, 4, 2, 0},
+    {"f16", 256, 512, 128, 2, 256, true, true, 2, 2, 0},
+};
+/* Two and four groups that read the same columns: in rows of steps, and in pieces of 64 columns. */
+static const group_product clusters[] = {
+    {"f16", 128, 64, 256, 1, 64, false, false, 2, 2, 2},
+    {"f16", 256, 256, 192, 2, 128, false, true, 3, 2, 2},
+    {"bf16", 256, 64, 128, 1, 64, true, false, 4, 2, 4},
 };
 /* What a device is to get. */
-static const group_product large = {"f16", 256, 512, 512, 2, 256, false, false, 4, 2};
+static const group_product large = {"f16", 256, 512, 512, 2, 256, false, false, 4, 2, 0};
 
 static kiln_str text_of(const group_product *x, const char *backend, kiln_arena *arena,
                         kiln_lowered *lowered) {
@@ -34,10 +40,16 @@ static void emulated_products_equal_the_interpreter(void **state) {
         group_expect_product(&products[i], "cp_async_box2(");
 }
 
+static void emulated_clusters_equal_the_interpreter(void **state) {
+    (void)state;
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(clusters); i++)
+        group_expect_product(&clusters[i], "cp_async_box2_all<");
+}
+
 /* Rows of w lie behind one another: 256 columns are four pieces of 64. */
 static void maps_say_what_is_read(void **state) {
     kiln_arena *arena = *state;
-    const group_product x = {"f16", 128, 512, 192, 2, 256, false, true, 3, 2};
+    const group_product x = {"f16", 128, 512, 192, 2, 256, false, true, 3, 2, 0};
     kiln_lowered lowered;
     (void)text_of(&x, NULL, arena, &lowered);
     const kiln_launch *l = &lowered.run_launches.launch[0];
@@ -85,17 +97,41 @@ static void ptx_has_maps_and_one_thread_that_fetches(void **state) {
     }
 }
 
+static void ptx_of_clusters_copies_for_all_groups(void **state) {
+    kiln_arena *arena = *state;
+    kiln_ptxas_report report;
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(clusters); i++) {
+        const group_product *x = &clusters[i];
+        kiln_lowered lowered;
+        kiln_str ptx = text_of(x, NULL, arena, &lowered);
+        const char *text = kiln_str_dup(arena, ptx);
+        const kiln_launch *l = &lowered.run_launches.launch[0];
+        assert_true(l->has_shared_boxes);
+        assert_false(l->box[0].is_shared);
+        assert_true(l->box[1].is_shared);
+        assert_int_equal(l->box[1].part_bytes * (uint64_t)x->cluster, l->box[1].piece_bytes);
+        assert_int_equal(occurrences(text, ".multicast::cluster"), l->box[1].piece_count);
+        assert_int_equal(occurrences(text, "mapa.shared::cluster"),
+                         x->cluster * (1 + l->token_slots));
+        (void)group_assembled(ptx, arena, &report);
+    }
+}
+
 /* The same of CUDA C, by clang: its assembly is what NVIDIA's assembler takes. */
 static void cuda_text_has_maps(void **state) {
     kiln_arena *arena = *state;
     char *folder = make_folder(arena);
-    kiln_lowered lowered;
-    kiln_str ptx = compile_cuda(text_of(&large, "cuda", arena, &lowered), "sm_90a", folder, arena);
-    expect_contains(kiln_str_dup(arena, ptx),
-                    "cp.async.bulk.tensor.2d.shared::cluster.global.tile");
+    const group_product *const product[] = {&large, &clusters[1]};
+    for (uint32_t i = 0; i < 2; i++) {
+        kiln_lowered lowered;
+        kiln_ptxas_report report;
+        kiln_str ptx =
+            compile_cuda(text_of(product[i], "cuda", arena, &lowered), "sm_90a", folder, arena);
+        expect_contains(kiln_str_dup(arena, ptx),
+                        "cp.async.bulk.tensor.2d.shared::cluster.global.tile");
+        (void)group_assembled(ptx, arena, &report);
+    }
     remove_folder(folder);
-    kiln_ptxas_report report;
-    (void)group_assembled(ptx, arena, &report);
 }
 
 /* ---- faults ---------------------------------------------------------------------------------- */
@@ -123,9 +159,16 @@ static void the_emulator_notices_faults(void **state) {
         {"cp_async_box2((char *)", "cp_async_box2(64 + (char *)",
          "is not aligned in shared memory"},
     };
+    static const fault of_cluster[] = {
+        {"_all<3>(", "_all<1>(", "the wait for a token"},
+        {"token_push_remote(", "token_push((const char *)", NULL},
+        {"cluster_sync();", "", "no barrier of the cluster stands behind"},
+    };
     (void)state;
     for (uint32_t i = 0; i < KILN_ARRAY_COUNT(row); i++)
         group_expect_fault(&products[0], spoil, &row[i], row[i].error);
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(of_cluster); i++)
+        group_expect_fault(&clusters[0], spoil, &of_cluster[i], of_cluster[i].error);
 }
 
 /* ---- what is no box -------------------------------------------------------------------------- */
@@ -200,6 +243,8 @@ int main(void) {
         test_with_arena(emulated_products_equal_the_interpreter),
         test_with_arena(ptx_has_maps_and_one_thread_that_fetches),
         test_with_arena(cuda_text_has_maps),
+        test_with_arena(emulated_clusters_equal_the_interpreter),
+        test_with_arena(ptx_of_clusters_copies_for_all_groups),
         test_with_arena(the_emulator_notices_faults),
         test_with_arena(other_fetches_are_copied_by_all_threads),
         test_with_arena(rows_and_temps_between_launches_are_boxes),

@@ -62,7 +62,7 @@ static void emulated_clusters_equal_the_interpreter(void **state) {
 }
 
 /* Rows of blocks are block.x, and the two columns of each a cluster. */
-static const group_product warp_groups = {"f16", 128, 128, 192, 1, 64, false, true, 3, true};
+static const group_product warp_groups = {"f16", 128, 128, 192, 1, 64, false, true, 3, 1, 0};
 
 static const char *clustered(const group_product *x, kiln_arena *arena) {
     kiln_str text = kiln_str_from(group_schedule(x, arena));

@@ -13,13 +13,13 @@
 #include "tests/unit/compiler-core/sched/support.h"
 
 static const group_product products[] = {
-    {"f16", 128, 128, 128, 1, 64, false, false, 0, 0},
-    {"bf16", 128, 128, 128, 2, 128, false, false, 0, 0},
-    {"f16", 128, 256, 64, 2, 128, false, true, 0, 0},
-    {"f16", 64, 128, 128, 1, 64, false, true, 0, 0},
-    {"f16", 128, 256, 128, 2, 256, false, false, 0, 0},
-    {"f16", 128, 192, 64, 1, 192, true, true, 0, 0},
-    {"bf16", 128, 80, 64, 2, 80, true, false, 0, 0},
+    {"f16", 128, 128, 128, 1, 64, false, false, 0, 0, 0},
+    {"bf16", 128, 128, 128, 2, 128, false, false, 0, 0, 0},
+    {"f16", 128, 256, 64, 2, 128, false, true, 0, 0, 0},
+    {"f16", 64, 128, 128, 1, 64, false, true, 0, 0, 0},
+    {"f16", 128, 256, 128, 2, 256, false, false, 0, 0, 0},
+    {"f16", 128, 192, 64, 1, 192, true, true, 0, 0, 0},
+    {"bf16", 128, 80, 64, 2, 80, true, false, 0, 0, 0},
 };
 
 static void emulated_products_equal_the_interpreter(void **state) {

@@ -19,10 +19,10 @@
 
 /* Columns of a box in one piece and in four; operands in both orders; two and three groups. */
 static const group_product products[] = {
-    {"f16", 64, 64, 256, 1, 64, false, false, 2, 2},
-    {"f16", 128, 256, 192, 2, 128, false, true, 3, 2},
-    {"bf16", 192, 64, 128, 3, 64, true, false, 4, 2},
-    {"f16", 128, 256, 128, 2, 256, true, true, 2, 2},
+    {"f16", 64, 64, 256, 1, 64, false, false, 2, 2, 0},
+    {"f16", 128, 256, 192, 2, 128, false, true, 3, 2, 0},
+    {"bf16", 192, 64, 128, 3, 64, true, false, 4, 2, 0},
+    {"f16", 128, 256, 128, 2, 256, true, true, 2, 2, 0},
 };
 
 static fake_cuda *fake;

@@ -14,12 +14,12 @@
 
 /* One, two and three groups that work; as many stages as steps, fewer, and more. */
 static const group_product products[] = {
-    {"f16", 64, 64, 256, 1, 64, false, false, 2, 1},
-    {"f16", 128, 128, 192, 2, 128, false, true, 3, 1},
-    {"bf16", 192, 64, 128, 3, 64, true, false, 4, 1},
+    {"f16", 64, 64, 256, 1, 64, false, false, 2, 1, 0},
+    {"f16", 128, 128, 192, 2, 128, false, true, 3, 1, 0},
+    {"bf16", 192, 64, 128, 3, 64, true, false, 4, 1, 0},
 };
 /* What a device is to get: its sums and operands need more registers than an equal share. */
-static const group_product large = {"f16", 256, 512, 512, 2, 256, false, false, 4, 1};
+static const group_product large = {"f16", 256, 512, 512, 2, 256, false, false, 4, 1, 0};
 
 static void emulated_products_equal_the_interpreter(void **state) {
     (void)state;

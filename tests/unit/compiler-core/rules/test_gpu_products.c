@@ -269,8 +269,8 @@ static const kiln_instruction *last_of(const kiln_trace *trace, kiln_prim prim) 
     return NULL;
 }
 
-/* Whether the row of steps that is decided on has one. */
-static bool has_producer(const kiln_trace *trace) {
+/* What `producer` gets from the row of steps that is decided on. */
+static int64_t producer_of(const kiln_trace *trace) {
     const kiln_operand *on = &last_of(trace, KILN_PRIM_PRODUCER)->operand[1];
     const kiln_instruction *steps = &trace->instruction[on->factor[0].sampler - 1];
     const int64_t width = steps->operand[0].factor[0].value;
@@ -282,7 +282,15 @@ static int64_t turns_of(const kiln_trace *trace) {
     return last_of(trace, KILN_PRIM_PERFECT_TILE)->decision[1];
 }
 
+/* Groups of a cluster: of its tilings the first one. */
+static int64_t cluster_of(const kiln_trace *trace) {
+    uint32_t i = 0;
+    while (trace->instruction[i].prim != KILN_PRIM_PERFECT_TILE) i++;
+    return trace->instruction[i].decision[1];
+}
+
 #define TURNING_DRAWS 1
+#define CLUSTER_DRAWS 2
 
 /* Producers go on with the same tokens from one tile of a group to the next. */
 static void groups_of_several_tiles_equal_the_interpreter(void **state) {
@@ -300,13 +308,37 @@ static void groups_of_several_tiles_equal_the_interpreter(void **state) {
         kiln_trace trace;
         if (strstr(sketch->options, "split")) continue; /* two launches */
         expect_ok(kiln_trace_replay(&sketch->open, te, &rand, *state, &scheduled, &trace));
-        if (!has_producer(&trace) || turns_of(&trace) == 1) continue;
+        if (!producer_of(&trace) || turns_of(&trace) == 1) continue;
         found++;
         const char *text = expect_equal_everywhere(te, scheduled, space.target, *state);
         expect_contains(text, "wgmma_m64n");
         expect_contains(text, "token_pop");
     }
     assert_int_equal(found, TURNING_DRAWS);
+}
+
+/* Rows of a cluster's groups are apart, their columns the same, which are copied once for both. */
+static void groups_of_a_cluster_copy_for_each_other(void **state) {
+    kiln_program *te =
+        parsed(*state, "program boxes\ninput x: f16[256,192]\ninput w: f16[192,128]\noutput y: "
+                       "f32[256,128]\nblock mul(i:256, j:128 | k:192): y[i, j] sum= f32(x[i, k]) * "
+                       "f32(w[k, j]) init 0.0\n");
+    const kiln_space space = space_of(*state, te, "h200");
+    kiln_rand rand;
+    uint32_t found = 0;
+    kiln_rand_init(&rand, 7);
+    for (uint32_t k = 0; k < 400 && found < CLUSTER_DRAWS; k++) {
+        const kiln_sketch *sketch = &space.sketch[k % space.sketch_count];
+        kiln_program *scheduled;
+        kiln_trace trace;
+        if (strstr(sketch->options, "split")) continue; /* two launches */
+        expect_ok(kiln_trace_replay(&sketch->open, te, &rand, *state, &scheduled, &trace));
+        if (producer_of(&trace) != 2 || cluster_of(&trace) != 2) continue;
+        found++;
+        expect_contains(expect_equal_everywhere(te, scheduled, space.target, *state),
+                        "cp_async_box2_all<3>(");
+    }
+    assert_int_equal(found, CLUSTER_DRAWS);
 }
 
 /* ---- large ones ------------------------------------------------------------------------------ */
@@ -433,7 +465,7 @@ static void warp_groups_do_not_spill(void **state) {
     const char *text = assembled(scheduled, &space, "sm_90a", *state);
     expect_contains(text, "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16");
     expect_contains(text, "setmaxnreg.inc.sync.aligned.u32");
-    assert_true(has_producer(&trace));
+    assert_int_equal(producer_of(&trace), 1);
     assert_int_equal(turns_of(&trace), 4); /* of 512 tiles, on 132 units */
     for (uint32_t k = 0; k < LARGE_GROUP_DRAWS; k++) {
         expect_ok(kiln_trace_replay(&space.sketch[0].open, te, &rand, *state, &scheduled, &trace));
@@ -447,6 +479,7 @@ int main(void) {
         test_with_arena(what_is_drawn_equals_the_interpreter),
         test_with_arena(warp_groups_equal_the_interpreter),
         test_with_arena(groups_of_several_tiles_equal_the_interpreter),
+        test_with_arena(groups_of_a_cluster_copy_for_each_other),
         test_with_arena(products_of_matrices_equal_the_interpreter),
         test_with_arena(others_have_one_kind_of_instruction),
         test_with_arena(nothing_is_drawn_that_a_limit_forbids),

@@ -5,6 +5,7 @@
 
 #include "compiler-core/codegen/llvm_builder.h"
 #include "compiler-core/ir/eval.h"
+#include "deploy/runtime/cuda_check.h"
 #include "tests/support/interpreter.h"
 #include "tests/unit/compiler-core/codegen/c_compile.h"
 #include "tests/unit/compiler-core/codegen/group_products.h"
@@ -64,6 +65,9 @@ static void emulated_clusters_equal_the_interpreter(void **state) {
 /* Rows of blocks are block.x, and the two columns of each a cluster. */
 static const group_product warp_groups = {"f16", 128, 128, 192, 1, 64, false, true, 3, 1, 0};
 
+/* Its launch says how many groups are on a unit. */
+static const group_product moves_registers = {"f16", 256, 512, 512, 2, 256, false, false, 4, true};
+
 static const char *clustered(const group_product *x, kiln_arena *arena) {
     kiln_str text = kiln_str_from(group_schedule(x, arena));
     text = replaced(text, "\"block.x\"", "\"cluster\"", arena);
@@ -93,23 +97,34 @@ static void ptx_names_the_cluster(void **state) {
         assert_int_equal(occurrences(text, ".explicitcluster"), cluster > 1);
         (void)group_assembled(ptx, arena, &report);
     }
-    kiln_program *te = group_program(&warp_groups, arena);
-    kiln_str ptx =
-        group_text(group_scheduled(te, clustered(&warp_groups, arena)), NULL, arena, &lowered);
-    expect_contains(kiln_str_dup(arena, ptx), ".reqnctapercluster 2, 1, 1");
-    (void)group_assembled(ptx, arena, &report);
+    static const group_product *const row[] = {&warp_groups, &moves_registers};
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
+        kiln_program *te = group_program(row[i], arena);
+        kiln_str ptx =
+            group_text(group_scheduled(te, clustered(row[i], arena)), NULL, arena, &lowered);
+        const char *text = kiln_str_dup(arena, ptx);
+        expect_contains(text, ".reqnctapercluster 2, 1, 1");
+        assert_int_equal(occurrences(text, ".minnctapersm 1"), row[i] == &moves_registers);
+        (void)group_assembled(ptx, arena, &report);
+    }
 }
 
+/* As a board reads it, which also compares it with what the PTX says. */
 static void the_manifest_names_the_cluster(void **state) {
     kiln_arena *arena = *state;
     kiln_target target = target_of(arena, "cuda:sm_90a");
     for (int cluster = 1; cluster <= 2; cluster++) {
-        kiln_artefact artefact;
+        kiln_artefact made, read;
+        kiln_strbuf bytes = {0};
         expect_ok(
             compile_scheduled(group_scheduled(parsed(arena, product), schedule_of(cluster, arena)),
-                              &target, 2, arena, &artefact));
-        assert_int_equal(artefact.manifest.launch[0].grid[0], 3 * cluster);
-        assert_int_equal(artefact.manifest.launch[0].cluster, cluster > 1 ? cluster : 0);
+                              &target, 2, arena, &made));
+        kiln_artefact_encode(&made, &bytes);
+        expect_ok(kiln_artefact_decode(kiln_strbuf_view(&bytes), arena, &read));
+        assert_int_equal(read.manifest.launch[0].grid[0], 3 * cluster);
+        assert_int_equal(KILN_MAX(read.manifest.launch[0].cluster, 1), cluster);
+        expect_ok(kiln_cuda_check(&read, &target));
+        kiln_strbuf_deinit(&bytes);
     }
 }
 

@@ -221,12 +221,12 @@ typedef struct kiln_builder_ops {
      * after `arrivals` arrivals. `token_push` arrives at it: each thread of a producer arrives
      * twice, at once and when all its copies have landed; of other units one thread of each warp
      * arrives, behind all of the warp. `token_pop` waits until a phase of that parity, an I32 of 0
-     * or 1, has ended. `unit_registers` changes the registers of the threads of whole groups of
-     * four warps, to `more` or fewer; it alone may be NULL. All NULL: launches with tokens are
-     * refused. */
+     * or 1, has ended, `of_cluster` where other groups arrive as well. `unit_registers` changes the
+     * registers of the threads of whole groups of four warps, to `more` or fewer; it alone may be
+     * NULL. All NULL: launches with tokens are refused. */
     void (*token_place)(kiln_builder *b, kiln_ssa pointer, uint32_t arrivals);
     void (*token_push)(kiln_builder *b, kiln_ssa pointer, bool is_producer);
-    void (*token_pop)(kiln_builder *b, kiln_ssa pointer, kiln_ssa parity);
+    void (*token_pop)(kiln_builder *b, kiln_ssa pointer, kiln_ssa parity, bool of_cluster);
     void (*unit_registers)(kiln_builder *b, uint32_t count, bool more);
     /* With tokens: asynchronous copies from global to shared memory, whose bytes a token counts.
      * Its phase does not end before those of `token_expect`, which comes first, have landed.
@@ -236,11 +236,11 @@ typedef struct kiln_builder_ops {
     void (*bulk_copy)(kiln_builder *b, kiln_ssa to, kiln_ssa from, uint32_t bytes, kiln_ssa token);
     /* Clusters of groups, with tokens. `cluster_sync`, reached by all threads of the cluster, waits
      * for all of them: what they wrote, and tokens that they made, are seen by all behind it.
-     * `token_push_remote` is `token_push` of a unit that is no producer, at the token of the same
-     * place in the memory of group `rank` of the cluster, an I32; the caller's own group is
-     * allowed. NULL: launches with clusters are refused. */
+     * `token_push_all` is `token_push` of a unit that is no producer, at the tokens of the same
+     * place in the memory of all `groups` of the cluster. NULL: launches with clusters are refused.
+     */
     void (*cluster_sync)(kiln_builder *b);
-    void (*token_push_remote)(kiln_builder *b, kiln_ssa pointer, kiln_ssa rank);
+    void (*token_push_all)(kiln_builder *b, kiln_ssa pointer, uint32_t groups);
     void (*box_copy)(kiln_builder *b, const kiln_box_copy *copy);
     /* Copies of one thread that land later, from global to shared memory: 4, 8 or 16 bytes at
      * addresses that are aligned to as many; `copy_commit` ends a group of them, `copy_wait` waits

@@ -567,6 +567,6 @@ void kiln_c_builder_init(kiln_c_builder *b, const kiln_c_dialect *dialect, kiln_
     b->ops.token_expect = dialect->token_expect;
     b->ops.bulk_copy = dialect->bulk_copy;
     b->ops.cluster_sync = dialect->cluster_sync;
-    b->ops.token_push_remote = dialect->token_push_remote;
+    b->ops.token_push_all = dialect->token_push_all;
     b->ops.box_copy = dialect->box_copy;
 }

@@ -84,12 +84,12 @@ typedef struct kiln_c_dialect {
     void (*group_fence)(kiln_builder *b);
     void (*token_place)(kiln_builder *b, kiln_ssa pointer, uint32_t arrivals);
     void (*token_push)(kiln_builder *b, kiln_ssa pointer, bool is_producer);
-    void (*token_pop)(kiln_builder *b, kiln_ssa pointer, kiln_ssa parity);
+    void (*token_pop)(kiln_builder *b, kiln_ssa pointer, kiln_ssa parity, bool of_cluster);
     void (*unit_registers)(kiln_builder *b, uint32_t count, bool more);
     void (*token_expect)(kiln_builder *b, kiln_ssa token, uint32_t bytes);
     void (*bulk_copy)(kiln_builder *b, kiln_ssa to, kiln_ssa from, uint32_t bytes, kiln_ssa token);
     void (*cluster_sync)(kiln_builder *b);
-    void (*token_push_remote)(kiln_builder *b, kiln_ssa pointer, kiln_ssa rank);
+    void (*token_push_all)(kiln_builder *b, kiln_ssa pointer, uint32_t groups);
     void (*box_copy)(kiln_builder *b, const kiln_box_copy *copy);
     const char *preamble[KILN_C_PREAMBLE_PARTS]; /* text at the start; NULL: end of the list */
 } kiln_c_dialect;

@@ -120,6 +120,14 @@ static const char groups[] =
     "}\n"
     "#endif\n"; /* clang-format on */
 
+#define TOKEN_POP(NAME, ORDER)                                                   \
+    "HELPER void " NAME "(const void *p, u32 parity) {\n"                        \
+    "    asm volatile(\"{ .reg .pred done; WAIT: mbarrier.try_wait.parity" ORDER \
+    ".shared::cta.b64 done, [%0], %1;\"\n"                                       \
+    "        \" @done bra DONE; bra WAIT; DONE: }\"\n"                           \
+    "        : : \"r\"(shared_address(p)), \"r\"(parity) : \"memory\");\n"       \
+    "}\n"
+
 /* Barriers with phases in shared memory, and transfer of registers between threads. */
 static const char tokens[] =
     "#ifndef KILN_EMULATED\n" /* clang-format off */
@@ -137,22 +145,19 @@ static const char tokens[] =
     "        \" @first mbarrier.arrive.shared.b64 state, [%0]; }\"\n"
     "        : : \"r\"(shared_address(p)) : \"memory\");\n"
     "}\n"
-    "HELPER void token_push_remote(const void *p, u32 rank) { /* of another group of the cluster */\n"
-    "    asm volatile(\"{ .reg .u32 lane, remote; .reg .pred first;\"\n"
-    "        \" mov.u32 lane, %%laneid; setp.eq.u32 first, lane, 0; bar.warp.sync 0xffffffff;\"\n"
-    "        \" mapa.shared::cluster.u32 remote, %0, %1;\"\n"
-    "        \" @first mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote]; }\"\n"
-    "        : : \"r\"(shared_address(p)), \"r\"(rank) : \"memory\");\n"
+    "HELPER void token_push_all(const void *p, u32 groups) { /* of the cluster, a lane for each */\n"
+    "    asm volatile(\"{ .reg .u32 lane, remote; .reg .pred has;\"\n"
+    "        \" mov.u32 lane, %%laneid; setp.lt.u32 has, lane, %1; bar.warp.sync 0xffffffff;\"\n"
+    "        \" @has mapa.shared::cluster.u32 remote, %0, lane;\"\n"
+    "        \" @has mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote]; }\"\n"
+    "        : : \"r\"(shared_address(p)), \"r\"(groups) : \"memory\");\n"
     "}\n"
     "HELPER void cluster_sync() { /* also behind token_place */\n"
     "    asm volatile(\"fence.mbarrier_init.release.cluster; barrier.cluster.arrive.release.aligned;\"\n"
     "        \" barrier.cluster.wait.acquire.aligned;\" : : : \"memory\");\n"
     "}\n"
-    "HELPER void token_pop(const void *p, u32 parity) {\n"
-    "    asm volatile(\"{ .reg .pred done; WAIT: mbarrier.try_wait.parity.shared.b64 done, [%0], %1;\"\n"
-    "        \" @done bra DONE; bra WAIT; DONE: }\"\n"
-    "        : : \"r\"(shared_address(p)), \"r\"(parity) : \"memory\");\n"
-    "}\n"
+    TOKEN_POP("token_pop", "")
+    TOKEN_POP("token_pop_of_cluster", ".acquire.cluster")
     "HELPER void token_expect(const void *p, u32 bytes) {\n"
     "    asm volatile(\"mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;\"\n"
     "        : : \"r\"(shared_address(p)), \"r\"(bytes) : \"memory\");\n"
@@ -329,11 +334,12 @@ static void token_push(kiln_builder *base, kiln_ssa pointer, bool is_producer) {
                   &pointer, 1);
 }
 
-static void token_pop(kiln_builder *base, kiln_ssa pointer, kiln_ssa parity) {
+static void token_pop(kiln_builder *base, kiln_ssa pointer, kiln_ssa parity, bool of_cluster) {
     kiln_c_builder *b = (kiln_c_builder *)base;
     const kiln_ssa operand[] = {pointer, parity};
     kiln_c_effect(b,
-                  kiln_arena_printf(b->arena, "token_pop(%s, %s);", kiln_c_whole(b, pointer),
+                  kiln_arena_printf(b->arena, "token_pop%s(%s, %s);",
+                                    of_cluster ? "_of_cluster" : "", kiln_c_whole(b, pointer),
                                     kiln_c_whole(b, parity)),
                   operand, 2);
 }
@@ -342,13 +348,11 @@ static void cluster_sync(kiln_builder *base) {
     kiln_c_effect((kiln_c_builder *)base, "cluster_sync();", NULL, 0);
 }
 
-static void token_push_remote(kiln_builder *base, kiln_ssa pointer, kiln_ssa rank) {
+static void token_push_all(kiln_builder *base, kiln_ssa pointer, uint32_t count) {
     kiln_c_builder *b = (kiln_c_builder *)base;
-    const kiln_ssa operand[] = {pointer, rank};
-    kiln_c_effect(b,
-                  kiln_arena_printf(b->arena, "token_push_remote(%s, %s);",
-                                    kiln_c_whole(b, pointer), kiln_c_whole(b, rank)),
-                  operand, 2);
+    kiln_c_effect(
+        b, kiln_arena_printf(b->arena, "token_push_all(%s, %u);", kiln_c_whole(b, pointer), count),
+        &pointer, 1);
 }
 
 static void unit_registers(kiln_builder *base, uint32_t count, bool more) {
@@ -484,7 +488,7 @@ static const kiln_c_dialect cuda = {
     .token_expect = token_expect,
     .bulk_copy = bulk_copy,
     .cluster_sync = cluster_sync,
-    .token_push_remote = token_push_remote,
+    .token_push_all = token_push_all,
     .box_copy = box_copy,
     .preamble = {types, kiln_c_helpers, kiln_c_helpers_f64, warps, groups, tokens,
                  kiln_c_text_split},

@@ -406,23 +406,30 @@ static void cluster_sync(kiln_builder *b) {
              NULL, 0, NULL, 0);
 }
 
-static void token_push_remote(kiln_builder *base, kiln_ssa pointer, kiln_ssa rank) {
+/* A lane of the warp arrives for each group. */
+static void token_push_all(kiln_builder *base, kiln_ssa pointer, uint32_t groups) {
     kiln_llvm_builder *b = of(base);
-    LLVMValueRef more[] = {shared_address(b, pointer), (LLVMValueRef)rank};
-    assemble(b,
-             "{ .reg .u32 lane, remote; .reg .pred first; mov.u32 lane, %laneid; "
-             "setp.eq.u32 first, lane, 0; bar.warp.sync 0xffffffff; "
-             "mapa.shared::cluster.u32 remote, $0, $1; "
-             "@first mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote]; }",
-             NULL, 0, more, 2);
+    LLVMValueRef at = shared_address(b, pointer);
+    assemble(
+        b,
+        kiln_arena_printf(b->arena,
+                          "{ .reg .u32 lane, remote; .reg .pred has; mov.u32 lane, %%laneid; "
+                          "setp.lt.u32 has, lane, %u; bar.warp.sync 0xffffffff; "
+                          "@has mapa.shared::cluster.u32 remote, $0, lane; "
+                          "@has mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote]; }",
+                          groups),
+        NULL, 0, &at, 1);
 }
 
-static void token_pop(kiln_builder *base, kiln_ssa pointer, kiln_ssa parity) {
+static void token_pop(kiln_builder *base, kiln_ssa pointer, kiln_ssa parity, bool of_cluster) {
     kiln_llvm_builder *b = of(base);
     LLVMValueRef more[] = {shared_address(b, pointer), (LLVMValueRef)parity};
     assemble(b,
-             "{ .reg .pred done; WAIT: mbarrier.try_wait.parity.shared.b64 done, [$0], $1; "
-             "@done bra DONE; bra WAIT; DONE: }",
+             kiln_arena_printf(
+                 b->arena,
+                 "{ .reg .pred done; WAIT: mbarrier.try_wait.parity%s.shared::cta.b64 done, [$0], "
+                 "$1; @done bra DONE; bra WAIT; DONE: }",
+                 of_cluster ? ".acquire.cluster" : ""),
              NULL, 0, more, 2);
 }
 
@@ -500,6 +507,6 @@ void kiln_llvm_add_warps(const kiln_llvm_launches *machine, kiln_builder_ops *op
     ops->token_expect = token_expect;
     ops->bulk_copy = bulk_copy;
     ops->cluster_sync = cluster_sync;
-    ops->token_push_remote = token_push_remote;
+    ops->token_push_all = token_push_all;
     ops->box_copy = box_copy;
 }

@@ -72,15 +72,6 @@ static kiln_ssa place_of(kiln_walk *w, kiln_unit from, kiln_ssa place) {
     return w->b->ops->offset(w->b, queue, at);
 }
 
-/* Groups of a cluster that copy for each other wait for each other's slots: all of them are told
- * that one is empty. */
-static void push_to_groups(kiln_walk *w, kiln_ssa at) {
-    for (uint32_t rank = 0; rank < w->launch->cluster; rank++)
-        w->b->ops->token_push_remote(
-            w->b, at,
-            kiln_walk_convert(w, KILN_CONVERT_SIGNED, kiln_walk_i64(w, rank), KILN_SSA_I32));
-}
-
 void kiln_walk_token(kiln_walk *w, kiln_stmt stmt) {
     const kiln_stmt_info s = w->p->stmt.data[stmt];
     kiln_program *p = w->p;
@@ -93,8 +84,10 @@ void kiln_walk_token(kiln_walk *w, kiln_stmt stmt) {
     kiln_ssa slot = kiln_walk_expr(w, kiln_expr_simplify(p, place, NULL));
     kiln_ssa at = place_of(w, (kiln_unit)s.from, slot);
     w->full = NULL;
-    if (s.kind == KILN_STMT_TOKEN_PUSH && s.from != KILN_UNIT_LOAD && w->launch->has_shared_boxes) {
-        push_to_groups(w, at);
+    /* Groups of a cluster that copy for each other wait for each other's slots. */
+    const bool of_cluster = w->launch->has_shared_boxes;
+    if (s.kind == KILN_STMT_TOKEN_PUSH && s.from != KILN_UNIT_LOAD && of_cluster) {
+        w->b->ops->token_push_all(w->b, at, w->launch->cluster);
         return;
     }
     if (s.kind == KILN_STMT_TOKEN_PUSH) {
@@ -102,7 +95,8 @@ void kiln_walk_token(kiln_walk *w, kiln_stmt stmt) {
         return;
     }
     kiln_ssa parity = kiln_walk_expr(w, kiln_expr_simplify(p, phase, NULL));
-    w->b->ops->token_pop(w->b, at, kiln_walk_convert(w, KILN_CONVERT_SIGNED, parity, KILN_SSA_I32));
+    w->b->ops->token_pop(w->b, at, kiln_walk_convert(w, KILN_CONVERT_SIGNED, parity, KILN_SSA_I32),
+                         of_cluster);
     if (s.to == KILN_UNIT_LOAD) w->full = place_of(w, KILN_UNIT_LOAD, slot);
     /* Orders accesses of threads to the slot before asynchronous ones. */
     if (s.to == KILN_UNIT_LOAD ? w->has_bulk_copies : w->has_groups) w->b->ops->group_fence(w->b);

@@ -157,6 +157,9 @@ static inline void token_push(const void *p, KILN_LINE) { kiln_emulated.token_pu
 static inline void token_push_remote(const void *p, unsigned rank, KILN_LINE) {
     kiln_emulated.token_push_remote(kiln_emulated.emulator, p, rank, line);
 }
+static inline void token_push_all(const void *p, unsigned groups, KILN_LINE) {
+    for (unsigned rank = 0; rank < groups; rank++) token_push_remote(p, rank, line);
+}
 static inline void cluster_sync(KILN_LINE) { kiln_emulated.cluster(kiln_emulated.emulator, line); }
 static inline void token_push_copies(const void *p, KILN_LINE) {
     kiln_emulated.token_push(kiln_emulated.emulator, p, 1, line);
@@ -164,6 +167,7 @@ static inline void token_push_copies(const void *p, KILN_LINE) {
 static inline void token_pop(const void *p, unsigned parity, KILN_LINE) {
     kiln_emulated.token_pop(kiln_emulated.emulator, p, parity, line);
 }
+static inline void token_pop_of_cluster(const void *p, unsigned parity, KILN_LINE) { token_pop(p, parity, line); }
 static inline void token_expect(const void *p, unsigned bytes, KILN_LINE) {
     kiln_emulated.token_expect(kiln_emulated.emulator, p, bytes, line);
 }

@@ -111,8 +111,7 @@ static void ptx_of_clusters_copies_for_all_groups(void **state) {
         assert_true(l->box[1].is_shared);
         assert_int_equal(l->box[1].part_bytes * (uint64_t)x->cluster, l->box[1].piece_bytes);
         assert_int_equal(occurrences(text, ".multicast::cluster"), l->box[1].piece_count);
-        assert_int_equal(occurrences(text, "mapa.shared::cluster"),
-                         x->cluster * (1 + l->token_slots));
+        assert_int_equal(occurrences(text, "mapa.shared::cluster"), 1 + l->token_slots);
         (void)group_assembled(ptx, arena, &report);
     }
 }
@@ -161,7 +160,7 @@ static void the_emulator_notices_faults(void **state) {
     };
     static const fault of_cluster[] = {
         {"_all<3>(", "_all<1>(", "the wait for a token"},
-        {"token_push_remote(", "token_push((const char *)", NULL},
+        {"token_push_all(", "token_push(", "the wait for a token"},
         {"cluster_sync();", "", "no barrier of the cluster stands behind"},
     };
     (void)state;

@@ -1,13 +1,10 @@
 /* Launches whose groups are in clusters: CUDA C run by the block emulator, PTX, and what NVIDIA's
  * assembler says of it where it is installed. */
-#include <llvm-c/TargetMachine.h>
 #include <string.h>
 
-#include "compiler-core/codegen/llvm_builder.h"
 #include "compiler-core/ir/eval.h"
 #include "deploy/runtime/cuda_check.h"
 #include "tests/support/interpreter.h"
-#include "tests/unit/compiler-core/codegen/c_compile.h"
 #include "tests/unit/compiler-core/codegen/group_products.h"
 #include "tests/unit/compiler-core/codegen/products.h"
 #include "tests/unit/compiler-core/codegen/support.h"
@@ -66,7 +63,7 @@ static void emulated_clusters_equal_the_interpreter(void **state) {
 static const group_product warp_groups = {"f16", 128, 128, 192, 1, 64, false, true, 3, 1, 0};
 
 /* Its launch says how many groups are on a unit. */
-static const group_product moves_registers = {"f16", 256, 512, 512, 2, 256, false, false, 4, true};
+static const group_product moves_registers = {"f16", 256, 512, 512, 2, 256, false, false, 4, 1, 0};
 
 static const char *clustered(const group_product *x, kiln_arena *arena) {
     kiln_str text = kiln_str_from(group_schedule(x, arena));
@@ -128,100 +125,12 @@ static void the_manifest_names_the_cluster(void **state) {
     }
 }
 
-/* ---- instructions of clusters ---------------------------------------------------------------- */
-
-static void expect_instructions(kiln_str ptx, kiln_arena *arena) {
-    static const char *const word[] = {
-        "fence.mbarrier_init.release.cluster;",
-        "barrier.cluster.arrive.release.aligned;",
-        "barrier.cluster.wait.acquire.aligned;",
-        "mapa.shared::cluster.u32 ",
-        "mbarrier.arrive.release.cluster.shared::cluster.b64 _, ",
-    };
-    kiln_ptxas_report report;
-    const char *text = kiln_str_dup(arena, ptx);
-    for (size_t i = 0; i < KILN_ARRAY_COUNT(word); i++)
-        assert_int_equal(occurrences(text, word[i]), 1);
-    (void)group_assembled(ptx, arena, &report);
-}
-
-static kiln_str ptx_of_module(LLVMModuleRef module, const kiln_llvm_machine *m, kiln_arena *arena) {
-    LLVMTargetRef target;
-    LLVMMemoryBufferRef buffer;
-    char *message = NULL;
-    LLVMInitializeNVPTXTargetInfo();
-    LLVMInitializeNVPTXTarget();
-    LLVMInitializeNVPTXTargetMC();
-    LLVMInitializeNVPTXAsmPrinter();
-    assert_false(LLVMGetTargetFromTriple(m->triple, &target, &message));
-    LLVMTargetMachineRef machine =
-        LLVMCreateTargetMachine(target, m->triple, m->cpu, m->features, LLVMCodeGenLevelDefault,
-                                LLVMRelocDefault, LLVMCodeModelDefault);
-    LLVMSetTarget(module, m->triple);
-    assert_false(
-        LLVMTargetMachineEmitToMemoryBuffer(machine, module, LLVMAssemblyFile, &message, &buffer));
-    kiln_str all = {LLVMGetBufferStart(buffer), LLVMGetBufferSize(buffer)};
-    const kiln_str text = {kiln_str_dup(arena, all), all.size};
-    LLVMDisposeMemoryBuffer(buffer);
-    LLVMDisposeTargetMachine(machine);
-    return text;
-}
-
-static void llvm_builds_instructions_of_clusters(void **state) {
-    kiln_arena *arena = *state;
-    kiln_target target = target_of(arena, "cuda:sm_90a");
-    const kiln_launch_head head = {.name = "run_0",
-                                   .arg_count = 1,
-                                   .arg = {{.alignment = 64}},
-                                   .shared_bytes = 8,
-                                   .shared_alignment = 16,
-                                   .group_size = {64, 1, 1},
-                                   .cluster = 2};
-    kiln_llvm_machine machine = {.is_text = true};
-    kiln_llvm_builder b;
-    kiln_launch_values values;
-    kiln_llvm_spell_ptx(&target, NULL, arena, &machine);
-    LLVMContextRef context = LLVMContextCreate();
-    LLVMModuleRef module = LLVMModuleCreateWithNameInContext("cluster", context);
-    kiln_llvm_builder_init(&b, &target, &machine, context, module, arena);
-    b.ops.launch_begin(&b.base, &head, &values);
-    b.ops.cluster_sync(&b.base);
-    b.ops.token_push_remote(&b.base, values.shared,
-                            b.ops.integer(&b.base, kiln_type_scalar(KILN_SSA_I32), 1));
-    b.ops.launch_end(&b.base);
-    kiln_llvm_builder_deinit(&b);
-    kiln_str ptx = ptx_of_module(module, &machine, arena);
-    LLVMDisposeModule(module);
-    LLVMContextDispose(context);
-    expect_instructions(ptx, arena);
-}
-
-/* CUDA C's helpers, which kernels of this text call as the builder writes them. */
-static void cuda_text_has_instructions_of_clusters(void **state) {
-    kiln_arena *arena = *state;
-    kiln_lowered lowered;
-    char *folder = make_folder(arena);
-    kiln_str text = group_text(group_scheduled(parsed(arena, product), schedule_of(2, arena)),
-                               "cuda", arena, &lowered);
-    text = replaced(text, "extern \"C\" __global__",
-                    "extern \"C\" __global__ void other(u32 rank) {\n"
-                    "    extern __shared__ __align__(16) char memory[];\n"
-                    "    cluster_sync(); token_push_remote(memory, rank);\n"
-                    "}\n"
-                    "extern \"C\" __global__",
-                    arena);
-    expect_instructions(compile_cuda(text, "sm_90a", folder, arena), arena);
-    remove_folder(folder);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(emulated_clusters_equal_the_interpreter),
         test_with_arena(warp_groups_with_producers_run_in_clusters),
         test_with_arena(ptx_names_the_cluster),
         test_with_arena(the_manifest_names_the_cluster),
-        test_with_arena(llvm_builds_instructions_of_clusters),
-        test_with_arena(cuda_text_has_instructions_of_clusters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@ static const kiln_gpu gpu_table[] = {
           unit_registers_, thread_registers_, group_threads_, group_shared, static_shared,      \
           unit_shared, reserved_shared, load, units_, clock_mhz, l2_kib, memory_mib, memory_gb, \
           l2_gb, shared, issue_, launch, f64, f32, f16, bf16, i32, i8, special_, tensor_f64,    \
-          tensor_f32, tensor_f16, tensor_i8)                                                    \
+          tensor_f32, tensor_f16, tensor_i8, tensor_percent)                                    \
     {.name = name_,                                                                             \
      .features = features_,                                                                     \
      .is_cpu = is_cpu_,                                                                         \
@@ -49,6 +49,7 @@ static const kiln_gpu gpu_table[] = {
                               [KILN_BF16] = tensor_f16,                                         \
                               [KILN_I8] = tensor_i8,                                            \
                               [KILN_U8] = tensor_i8},                                           \
+     .tensor_share = (tensor_percent) / 100.0,                                                  \
      .special = special_,                                                                       \
      .is_generic = name_[0] == 's' && name_[1] == 'm' && name_[2] == '_'},
 #include "base/gpus.def"

@@ -29,15 +29,20 @@ typedef struct kiln_gpu {
     uint32_t load_bytes; /* widest load or store of a thread */
     uint64_t l2_bytes, memory_bytes;
     double clock_hz;
-    double memory_rate, l2_rate; /* bytes a second, of the device */
+    double memory_rate, l2_rate; /* bytes a second, of the device; of the L2 what reads reach */
     double shared_rate;          /* bytes a cycle, of a unit */
     double issue;                /* instructions of warps a cycle, of a unit */
     double launch_ns;            /* from one kernel's end to the next one's start */
     /* Multiply-adds a cycle, of a unit; 0: the type is computed in another one. f32 on tensor cores
      * means tf32. */
     double multiply_adds[KILN_DTYPE_COUNT], tensor_multiply_adds[KILN_DTYPE_COUNT];
-    double special; /* roots, exponentials and quotients a cycle, of a unit */
+    double tensor_share; /* of these products that the device's power allows for long */
+    double special;      /* roots, exponentials and quotients a cycle, of a unit */
 } kiln_gpu;
+
+/* Share of l2_rate that kernels reach which compute and write as well: two products of halves on an
+ * H200 moved 7.3 and 7.7 of its 9.7 TB/s (decision 167). */
+#define KILN_GPU_L2_SHARE 0.8
 
 /* By its name; NULL: there is no such row. Static. */
 const kiln_gpu *kiln_gpu_find(kiln_str name);

@@ -4,9 +4,11 @@
 
 #include "base/macros.h"
 #include "compiler-core/cost/grid.h"
+#include "compiler-core/cost/launch_gpu.h"
 #include "compiler-core/cost/warp.h"
+#include "compiler-core/ir/device.h"
 
-typedef enum pipe { F32, F64, INTEGER, SPECIAL, PIPES, NONE = PIPES } pipe;
+typedef enum pipe { F32, F64, INTEGER, SPECIAL, PIPES = KILN_GPU_PIPES, NONE = PIPES } pipe;
 
 /* Instructions of one operation of a thread, their pipe, and slots of it. Quotients and calls count
  * as the sequences of ptxas; halves are computed in f32. */
@@ -23,27 +25,15 @@ static const struct {
 };
 
 #define LOOP_INSTRUCTIONS 3 /* counting, comparing, branching */
-#define COPY_INSTRUCTIONS                                                  \
-    2 /* an address and a condition, of an access outside of the main tile \
-       */
-#define KERNEL_INSTRUCTIONS 30 /* reading parameters and numbering the thread */
-/* Cycles, as others have measured them on A100 and H100. */
-#define DEVICE_LATENCY 600.0
-#define SHARED_LATENCY 30.0
+/* An address and a condition, of an access outside of the main tile. */
+#define COPY_INSTRUCTIONS 2
 /* Turns up to which compilers unroll a copying loop, so that its loads begin together; longer ones
  * have one load in each turn in the machine code of sm_90, for which its store waits. */
 #define COPIED_TURNS_MAX 32.0
-#define BARRIER_CYCLES 30.0
+/* Cycles, as others have measured them on A100 and H100. */
 #define CHAIN_CYCLES 4.0         /* from one multiply-add to the next */
 #define TENSOR_CHAIN_CYCLES 32.0 /* from one product of a warp to the next */
-#define SPILL_CYCLES 2.0         /* of a word, stored and loaded, in each step of its loop */
-#define REGISTER_STEP 8          /* registers of a thread are allocated in eights */
-/* Shares of the published rates that kernels reach: 4.3 of 4.8 TB/s were copied on an H200. */
-#define ISSUE_SHARE 0.97
-#define MEMORY_SHARE 0.9
-#define L2_SHARE 0.8
-#define EXPOSED 0.05   /* of the memory term when it is not the largest */
-#define CACHE_FULL 0.6 /* share of a cache that data may fill and stay */
+#define CACHE_FULL 0.6           /* share of a cache that data may fill and stay */
 #define CACHE_NONE 1.2
 
 static double stays(double bytes, double cache_bytes) {
@@ -134,6 +124,8 @@ typedef struct counted {
     double passes;   /* iterations of the loops around it, shared by virtual threads */
     double rounds;   /* executions by the group */
     bool reads_device, writes_group, reads_group;
+    bool fetches; /* for the others: run by the threads that do nothing else */
+    bool copied;  /* by the device itself, past the registers of threads */
 } counted;
 
 /* Whether each iteration of the loop runs the statement. Virtual threads with the same result
@@ -166,10 +158,33 @@ static counted begin(const kiln_gpu_estimate *e, const kiln_facts_statement *s) 
     return c;
 }
 
+/* What the statement writes is known only after `begin`. */
+static void find_way(const kiln_gpu_estimate *e, counted *c) {
+    const kiln_facts *facts = e->facts;
+    c->writes_group = kiln_grid_seen_by(facts, c->s->access[0].buffer) == KILN_SEEN_BY_GROUP;
+    c->fetches = c->writes_group && has_producer(facts, c->s);
+    c->copied = c->writes_group && (c->fetches || stages_of(facts, c->s) > 2) &&
+                e->target->gpu->capability >= KILN_COPIES_CAPABILITY;
+}
+
+/* Instructions of each warp that runs the statement. Threads that only fetch are one of the parts
+ * in z that fetch otherwise, and make what these would. */
+static void issue(const kiln_gpu_estimate *e, const counted *c, double instructions) {
+    const double own =
+        ceil((double)c->l->group_size[0] * c->l->group_size[1] / e->target->gpu->warp);
+    c->l->instructions += instructions * c->warps;
+    if (c->fetches)
+        c->l->producer_instructions += instructions * ceil(c->warps / own);
+    else
+        c->l->warp_instructions += instructions;
+}
+
 /* Tiles that a thread copies in one round of its group. */
 static double turns_of(const counted *c) { return fmax(c->tiles / fmax(c->rounds, 1), 1); }
 
-/* Whether runs of `width` elements begin at multiples of it, for all values of the other loops. */
+/* Whether runs of `width` elements begin at multiples of it, for all values of the other loops.
+ * Quotients and remainders that are no digits have whole runs where the loop is vectorized: PTX has
+ * such fetches as vectors. */
 static bool is_aligned(const kiln_facts *facts, const kiln_facts_statement *s,
                        const kiln_facts_access *a, uint32_t along, uint32_t width) {
     for (uint32_t k = 1; k < s->depth; k++) {
@@ -178,8 +193,9 @@ static bool is_aligned(const kiln_facts *facts, const kiln_facts_statement *s,
             kiln_facts_stride(facts, a, loop->var) % width != 0)
             return false;
     }
+    const bool vector = facts->loop[s->path[along]].kind == KILN_LOOP_VECTORIZE;
     for (uint32_t d = 0; d < a->rank; d++)
-        if (!a->index[d].exact || a->index[d].constant % width != 0) return false;
+        if (a->index[d].exact ? a->index[d].constant % width != 0 : !vector) return false;
     return true;
 }
 
@@ -271,8 +287,7 @@ static void add_fragments(const kiln_gpu_estimate *e, counted *c, const kiln_fac
     const double words = kiln_fragments[rows ? KILN_FRAGMENT_A : KILN_FRAGMENT_B].registers,
                  rounded = kiln_intrinsic_rounds(in) ? words * KILN_ROUNDING_INSTRUCTIONS : 0;
     c->l->shared_requests += loads * c->warps;
-    c->l->instructions += loads * (1 + rounded) * c->warps;
-    c->l->warp_instructions += loads * (1 + rounded);
+    issue(e, c, loads * (1 + rounded));
 }
 
 static void add_access(const kiln_gpu_estimate *e, counted *c, const kiln_facts_access *a,
@@ -294,8 +309,8 @@ static void add_access(const kiln_gpu_estimate *e, counted *c, const kiln_facts_
                                    {l->group_size[0], l->group_size[1], l->group_size[2]}};
     const kiln_warp_request one =
         kiln_warp_request_of(e->facts, c->s, a, &shape, width * a->element_bytes, places);
-    l->instructions += requests * c->warps;
-    l->warp_instructions += requests;
+    /* A copy by the device is one instruction, and its data pass the port once. */
+    if (!c->copied || a->stores) issue(e, c, requests);
     if (seen == KILN_SEEN_BY_GROUP) {
         l->shared_requests += requests * c->warps;
         l->shared_cycles += requests * c->warps * one.cycles;
@@ -305,7 +320,7 @@ static void add_access(const kiln_gpu_estimate *e, counted *c, const kiln_facts_
     }
     const double per_cycle = e->target->gpu->shared_rate / KILN_WARP_SECTOR_BYTES;
     l->device_requests += requests * c->warps;
-    l->device_cycles += requests * c->warps * ceil(one.sectors / per_cycle);
+    if (!c->copied) l->device_cycles += requests * c->warps * ceil(one.sectors / per_cycle);
     l->sectors += requests * c->warps * one.sectors;
     c->reads_device |= a->loads;
     add_traffic(e, c, a, requests * c->warps * one.sectors);
@@ -316,7 +331,7 @@ static void add_access(const kiln_gpu_estimate *e, counted *c, const kiln_facts_
 static void add_registers(const kiln_gpu_estimate *e, const counted *c) {
     const kiln_facts_statement *s = c->s;
     const double stages = c->writes_group ? stages_of(e->facts, s) : 1;
-    const bool fetches = c->writes_group && !has_producer(e->facts, s);
+    const bool fetches = c->writes_group && !c->fetches;
     double words = 0, fragments = 0;
     kiln_gpu_held_add(e->facts, s, &c->l->held);
     for (uint32_t i = 1; i < s->access_count; i++) {
@@ -362,8 +377,7 @@ static void add_operations(const kiln_gpu_estimate *e, const counted *c) {
     const bool main_tile = s->reduction && s->tile.reduce > 1;
     instructions += c->passes * LOOP_INSTRUCTIONS;
     if (!main_tile) instructions += c->tiles * COPY_INSTRUCTIONS * s->access_count;
-    c->l->instructions += instructions * c->warps;
-    c->l->warp_instructions += instructions;
+    issue(e, c, instructions);
     const double chain =
         is_by_threads(s) ? TENSOR_CHAIN_CYCLES / s->intrinsic->steps : CHAIN_CYCLES;
     if (s->reduction) c->l->chain += c->tiles * s->tile.reduce * chain;
@@ -389,7 +403,7 @@ static void add_waits(const kiln_gpu_estimate *e, const counted *c, uint8_t *met
     if (c->writes_group) {
         uint8_t *at = &met[round_loop(e->facts, c->s)];
         c->l->stages = fmax(c->l->stages, stages_of(e->facts, c->s));
-        if (!*at && !has_producer(e->facts, c->s))
+        if (!*at && !c->fetches)
             c->l->barriers += c->l->threads > 1 ? (c->rounds > 1 ? 2 : 1) * c->rounds : 0;
         if (!*at && c->reads_device) c->l->fetches += c->rounds;
         const double turns = turns_of(c);
@@ -399,92 +413,12 @@ static void add_waits(const kiln_gpu_estimate *e, const counted *c, uint8_t *met
     } else if (c->reads_device) {
         c->l->fetches += c->tiles;
     }
-    if (c->reads_group && c->s->reduction)
+    if (c->reads_group && is_by_threads(c->s) && c->s->intrinsic->owner == KILN_INTRINSIC_GROUP)
+        c->l->drains += c->tiles;
+    else if (c->reads_group && c->s->reduction)
         c->l->turns += c->tiles;
     else if (c->reads_group)
-        c->l->chain += c->tiles * SHARED_LATENCY;
-}
-
-/* ---- a launch -------------------------------------------------------------------------------- */
-
-static void find_occupancy(const kiln_target *target, kiln_gpu_launch *l) {
-    const kiln_gpu *gpu = target->gpu;
-    const double warps = ceil(l->threads / gpu->warp);
-    l->held.sums = l->accumulators;
-    const kiln_gpu_registers thread = kiln_gpu_registers_of(&l->held, gpu, l->threads);
-    l->registers = thread.expected;
-    l->needed_registers = thread.needed;
-    const double given = ceil(l->registers / REGISTER_STEP) * REGISTER_STEP;
-    const double most[] = {
-        [KILN_GPU_BY_GROUPS] = gpu->unit_groups,
-        [KILN_GPU_BY_THREADS] = floor(gpu->unit_threads / (warps * gpu->warp)),
-        [KILN_GPU_BY_REGISTERS] = floor(gpu->unit_registers / (given * warps * gpu->warp)),
-        [KILN_GPU_BY_SHARED] =
-            l->shared_bytes > 0
-                ? floor(gpu->unit_shared_bytes / (l->shared_bytes + gpu->reserved_shared_bytes))
-                : INFINITY};
-    l->limit = KILN_GPU_BY_GROUPS;
-    for (kiln_gpu_limit i = KILN_GPU_BY_THREADS; i <= KILN_GPU_BY_SHARED; i++)
-        if (most[i] < most[l->limit]) l->limit = i;
-    l->occupancy = fmax(most[l->limit], 1); /* a group that does not fit is refused elsewhere */
-    l->waves = l->groups / (l->occupancy * target->cores);
-}
-
-/* Cycles of a unit for `count` groups that it holds at once. */
-static double cycles_of_groups(double busy, double alone, double count) {
-    return fmax(busy * count, alone);
-}
-
-static void finish_launch(const kiln_target *target, kiln_gpu_launch *l) {
-    const kiln_gpu *gpu = target->gpu;
-    const double ns = 1e9 / gpu->clock_hz, units = target->cores;
-    double *term = l->term, arithmetic = 0;
-    l->instructions += KERNEL_INSTRUCTIONS * ceil(l->threads / gpu->warp);
-    l->warp_instructions += KERNEL_INSTRUCTIONS;
-    for (pipe p = F32; p < PIPES; p++) arithmetic = fmax(arithmetic, l->pipe[p]);
-    const double spilled = fmax(l->needed_registers - gpu->thread_registers, 0);
-    const double steps = l->operands > 0 ? l->shared_requests / fmax(l->operands, 1) : 0;
-    double one[] = {
-        [KILN_GPU_ISSUE] = l->instructions / gpu->issue / ISSUE_SHARE,
-        [KILN_GPU_ARITHMETIC] = arithmetic,
-        [KILN_GPU_TENSOR] = l->tensor,
-        [KILN_GPU_SHARED] = l->shared_cycles + l->device_cycles,
-        [KILN_GPU_LATENCY] = l->fetches * DEVICE_LATENCY,
-        [KILN_GPU_BARRIERS] = l->barriers * BARRIER_CYCLES,
-        [KILN_GPU_SPILL] = spilled * steps * SPILL_CYCLES,
-    };
-    double busy = 0;
-    for (kiln_gpu_term t = KILN_GPU_ISSUE; t <= KILN_GPU_SHARED; t++) busy = fmax(busy, one[t]);
-    busy += one[KILN_GPU_SPILL];
-    /* Fetches that begin stages earlier wait only for the latency that the work of these stages
-     * does not hide. */
-    const double hidden = fmin((l->stages - 1) * busy, (l->fetches - 1) * DEVICE_LATENCY);
-    if (l->stages > 1 && l->fetches > 1) one[KILN_GPU_LATENCY] -= hidden;
-    /* Units have quarters: few warps leave some of them idle; more warps than quarters run while
-     * others wait for shared memory. */
-    const double quarters = gpu->issue * gpu->warp / l->threads;
-    const double alone =
-        fmax(fmax(fmax(busy, l->tensor * fmax(quarters, 1)), l->warp_instructions), l->chain) +
-        l->turns * SHARED_LATENCY * fmin(quarters, 1) + one[KILN_GPU_LATENCY] +
-        one[KILN_GPU_BARRIERS];
-    const double full = floor(l->waves), rest = l->groups - full * l->occupancy * units;
-    const double cycles = full * cycles_of_groups(busy, alone, l->occupancy) +
-                          (rest > 0 ? cycles_of_groups(busy, alone, ceil(rest / units)) : 0);
-    const double share = l->groups / units; /* groups of a unit if they were spread evenly */
-    for (kiln_gpu_term t = KILN_GPU_ISSUE; t <= KILN_GPU_SPILL; t++) term[t] = one[t] * share;
-    /* Groups of a unit wait at the same time. */
-    const double together = fmax(fmin(l->occupancy, share), 1);
-    term[KILN_GPU_LATENCY] /= together;
-    term[KILN_GPU_BARRIERS] /= together;
-    term[KILN_GPU_TAIL] = fmax(cycles - fmax(busy, alone / together) * share, 0);
-    term[KILN_GPU_L2] = l->l2_bytes / (gpu->l2_rate * L2_SHARE) * gpu->clock_hz;
-    term[KILN_GPU_MEMORY] = l->memory_bytes / (gpu->memory_rate * MEMORY_SHARE) * gpu->clock_hz;
-    term[KILN_GPU_LAUNCHES] = gpu->launch_ns / ns;
-    const double memory = term[KILN_GPU_L2] + term[KILN_GPU_MEMORY];
-    const double largest = fmax(cycles, fmax(term[KILN_GPU_L2], term[KILN_GPU_MEMORY]));
-    l->ns = (largest + EXPOSED * memory) * ns + gpu->launch_ns;
-    for (kiln_gpu_term t = KILN_GPU_ISSUE; t < KILN_GPU_TERM_COUNT; t++)
-        if (term[t] > term[l->bound]) l->bound = t;
+        c->l->chain += c->tiles * KILN_GPU_SHARED_LATENCY;
 }
 
 void kiln_gpu_estimate_make(const kiln_facts *facts, const kiln_target *target, kiln_arena *arena,
@@ -514,11 +448,11 @@ void kiln_gpu_estimate_make(const kiln_facts *facts, const kiln_target *target, 
         const kiln_facts_statement *s = &facts->statement[i];
         if (s->prepare) continue;
         c[i] = begin(out, s);
-        c[i].writes_group = kiln_grid_seen_by(facts, s->access[0].buffer) == KILN_SEEN_BY_GROUP;
+        find_way(out, &c[i]);
         add_registers(out, &c[i]);
     }
     for (uint32_t i = 0; i < out->launch_count; i++)
-        if (out->launch[i].used) find_occupancy(target, &out->launch[i]);
+        if (out->launch[i].used) kiln_gpu_launch_hold(target, &out->launch[i]);
     for (uint32_t i = 0; i < facts->statement_count; i++) {
         const kiln_facts_statement *s = &facts->statement[i];
         if (s->prepare) continue;
@@ -534,7 +468,7 @@ void kiln_gpu_estimate_make(const kiln_facts *facts, const kiln_target *target, 
     for (uint32_t i = 0; i < out->launch_count; i++) {
         kiln_gpu_launch *l = &out->launch[i];
         if (!l->used) continue;
-        finish_launch(target, l);
+        kiln_gpu_launch_finish(target, l);
         if (!out->used++ || l->ns > out->launch[out->main].ns) out->main = i;
         out->ns += l->ns;
         for (uint32_t t = 0; t < KILN_GPU_TERM_COUNT; t++) out->term[t] += l->term[t];

@@ -33,6 +33,8 @@ typedef enum kiln_gpu_limit {
     KILN_GPU_BY_SHARED,
 } kiln_gpu_limit;
 
+#define KILN_GPU_PIPES 4 /* f32, f64, integers, special functions */
+
 /* A nest at the root. */
 typedef struct kiln_gpu_launch {
     bool used;
@@ -45,15 +47,17 @@ typedef struct kiln_gpu_launch {
     kiln_gpu_held held;
     double stages; /* of its deepest pipeline; 1: none */
     /* Of one group. */
-    double instructions;                   /* of warps */
-    double warp_instructions;              /* of its busiest warp */
-    double pipe[4];                        /* cycles: f32, f64, integers, special */
-    double tensor;                         /* of tensor cores, all of a unit's */
+    double instructions;          /* of warps */
+    double warp_instructions;     /* of its busiest warp that works */
+    double producer_instructions; /* of a warp that only fetches */
+    double pipe[KILN_GPU_PIPES];  /* cycles */
+    double tensor;                /* of tensor cores, all of a unit's, at their full rate */
     double shared_requests, shared_cycles; /* of warps; cycles count bank conflicts */
     double device_requests, device_cycles, sectors;
     double barriers, fetches; /* times that the group waits for device memory */
     double chain;             /* cycles of the dependence chain of results */
-    double turns; /* stretches of straight code of a warp that begin with loads of shared memory */
+    double turns;  /* stretches of straight code of a warp that begin with loads of shared memory */
+    double drains; /* times that a warp group waits for the end of its instructions */
     /* Of all groups. */
     double l2_bytes, memory_bytes;
     double occupancy; /* groups of a unit at once */

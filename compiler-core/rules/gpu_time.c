@@ -15,8 +15,12 @@
 /* Slots that a warp waits for the first loads of unrolled code; later ones are issued ahead of the
  * sums. */
 #define STALL 60.0
+/* Rounds up to which compilers unroll a copying loop without stages, so that its loads begin
+ * together; in longer ones threads wait for each of them, as in cost/estimate_gpu.c. */
+#define COPIED_ROUNDS_MAX 32
 #define BANKS 32 /* of shared memory */
 #define BANK_BYTES 4
+#define PORT_BYTES 128 /* of shared memory, or of the device's, a cycle of a unit */
 
 static double parts_of(int64_t extent, int64_t size) {
     return (double)((extent + size - 1) / size);
@@ -88,20 +92,24 @@ static double bank_turns_of(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
     return (double)KILN_MAX(vectors ? most / 4 : most, 1);
 }
 
-/* Slots of a warp for one step of the reduction: sums, and loads of their operands. Adjacent
- * vectors of one thread make several threads read the same banks. */
-static double issued_of(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile, int64_t points) {
+/* Slots of a warp for one step of the reduction. */
+typedef struct step_slots {
+    double sums, loads; /* of their operands */
+} step_slots;
+
+/* Adjacent vectors of one thread make several threads read the same banks. */
+static step_slots slots_of(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile, int64_t points) {
     const kiln_block_info *b = &t->s->program->block.data[t->block];
-    double slots = (double)points;
+    step_slots slots = {.sums = (double)points};
     for (int i = 0; i < (int)b->iter_count; i++)
-        if (b->iter[i].reduce && i != t->k) slots *= (double)b->iter[i].extent;
+        if (b->iter[i].reduce && i != t->k) slots.sums *= (double)b->iter[i].extent;
     for (uint32_t a = 0; a < t->operand_count; a++) {
         const kiln_gpu_operand *o = &t->operand[a];
         if (t->vector >= 0 && o->coefficient[o->along][t->iter[t->vector]]) {
             const double same = (double)(tile->points[t->vector] / tile->lanes / tile->parts);
-            slots += loads_of(t, o, tile) * KILN_MIN(same, 4);
+            slots.loads += loads_of(t, o, tile) * KILN_MIN(same, 4);
         } else {
-            slots += loads_of(t, o, tile) * bank_turns_of(t, o, tile);
+            slots.loads += loads_of(t, o, tile) * bank_turns_of(t, o, tile);
         }
     }
     return slots;
@@ -148,13 +156,34 @@ static double fetching_of(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile,
     return slots;
 }
 
+/* Cycles of a unit's port for a block of one warp: loads of shared memory, and what it fetches,
+ * once from the device and once to shared memory unless the device copies it. */
+static double port_of(const kiln_gpu_tiling *t, const kiln_gpu_needs *needs, double loads,
+                      int64_t stages) {
+    for (uint32_t a = 0; a < t->operand_count; a++) {
+        const kiln_gpu_operand *o = &t->operand[a];
+        const double once = (double)(t->limits.warp * o->fetch * o->bytes) / PORT_BYTES;
+        loads += (double)needs->rounds[a] * KILN_MAX(once, 1) * (stages > 2 ? 1 : 2);
+    }
+    return loads;
+}
+
+/* Cycles in which a group waits for the second and later loads of such loops, for a block. */
+static double looping_of(const kiln_gpu_tiling *t, const kiln_gpu_needs *needs, int64_t stages) {
+    double rounds = 0;
+    for (uint32_t a = 0; a < t->operand_count && stages == 1; a++)
+        if (needs->rounds[a] > COPIED_ROUNDS_MAX) rounds += (double)(needs->rounds[a] - 1);
+    return rounds * LATENCY;
+}
+
 double kiln_gpu_cycles(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile,
                        const kiln_gpu_needs *needs, int64_t stages) {
     const kiln_gpu_limits *l = &t->limits;
+    const step_slots step = slots_of(t, tile, needs->points);
     const double block = (double)needs->block, bytes = (double)needs->copied_bytes,
                  warps = ceil((double)needs->threads / (double)l->warp),
                  unrolled = (double)kiln_gpu_unrolled(t, needs->block, needs->points),
-                 issued = issued_of(t, tile, needs->points);
+                 issued = step.sums + step.loads;
     const double groups = ceil(kiln_gpu_groups(t, tile) / (double)l->units),
                  resident = KILN_MIN(resident_of(t, needs, stages), groups),
                  blocks = parts_of(kiln_gpu_extent(t, t->k), needs->block),
@@ -164,9 +193,12 @@ double kiln_gpu_cycles(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile,
                  straight = unrolled * issued;
     const double wanted = l->issue * (1 + STALL / straight),
                  busy = KILN_MIN(resident * warps / wanted, 1),
-                 together =
-                     resident * KILN_MAX(slots * warps / l->issue / busy, bytes / l->copy_rate);
-    const double ahead = (double)(stages - 1) * together, waits = KILN_MAX(LATENCY - ahead, 0),
+                 together = resident *
+                            KILN_MAX(slots * warps / l->issue / busy,
+                                     KILN_MAX(port_of(t, needs, block * step.loads, stages) * warps,
+                                              bytes / l->copy_rate));
+    const double ahead = (double)(stages - 1) * together,
+                 waits = KILN_MAX(LATENCY - ahead, 0) + looping_of(t, needs, stages),
                  alone = slots * KILN_MAX(warps / l->issue, 1);
     const double first = LATENCY + resident * bytes / l->copy_rate;
     return groups / resident * (blocks * KILN_MAX(together, alone + waits) + first);

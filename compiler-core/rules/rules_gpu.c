@@ -36,7 +36,7 @@ kiln_gpu_limits kiln_gpu_limits_of(const kiln_target *target) {
         .reserved_bytes = gpu->reserved_shared_bytes,
         .issue = gpu->issue,
         /* Most copied bytes come from the L2. */
-        .copy_rate = gpu->l2_rate / gpu->clock_hz / gpu->units,
+        .copy_rate = gpu->l2_rate * KILN_GPU_L2_SHARE / gpu->clock_hz / gpu->units,
     };
 }
 

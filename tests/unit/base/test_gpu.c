@@ -23,6 +23,7 @@ static void limits_of_a_group_are_within_those_of_a_unit(void **state) {
         assert_true(gpu->load_bytes && (gpu->load_bytes & (gpu->load_bytes - 1)) == 0);
         assert_true(gpu->memory_bytes > gpu->l2_bytes && gpu->l2_rate > gpu->memory_rate);
         assert_true(gpu->multiply_adds[KILN_F32] > 0 && gpu->issue > 0 && gpu->clock_hz > 0);
+        assert_true(gpu->tensor_share > 0.5 && gpu->tensor_share <= 1);
         /* No unit issues more multiply-adds of f32 than it has lanes for. */
         assert_true(gpu->is_cpu || gpu->multiply_adds[KILN_F32] <= gpu->issue * gpu->warp);
     }

@@ -83,6 +83,31 @@ static void threads_that_ask_the_same_bank_wait(void **state) {
     assert_true(cycles_of(&t, &tile, 8, 1) > rows_of_30);
 }
 
+/* A loop of more rounds than compilers unroll waits in each; stages have all loads in a row. */
+static void long_copying_loops_wait_for_each_load(void **state) {
+    const kiln_gpu_tiling t = tiling_on(*state, large, "h200");
+    const kiln_gpu_tile *tile = &t.row[t.preferred];
+    kiln_gpu_needs needs = kiln_gpu_needs_of(&t, tile, 8);
+    needs.rounds[0] = 32;
+    const double unrolled = kiln_gpu_cycles(&t, tile, &needs, 1),
+                 staged = kiln_gpu_cycles(&t, tile, &needs, 2);
+    needs.rounds[0] = 33;
+    assert_true(kiln_gpu_cycles(&t, tile, &needs, 1) > 2 * unrolled);
+    assert_true(kiln_gpu_cycles(&t, tile, &needs, 2) < 1.1 * staged);
+}
+
+/* What threads fetch passes the port of their unit twice, what the device copies once. */
+static void copies_of_the_device_take_half_of_the_port(void **state) {
+    kiln_gpu_tiling t = tiling_on(*state, large, "h200");
+    const kiln_gpu_tile tile = {.threads = {8, 32}, .points = {1, 1}, .lanes = 1, .parts = 1};
+    kiln_gpu_needs needs = kiln_gpu_needs_of(&t, &tile, 8);
+    t.operand[0].fetch = t.operand[1].fetch = 4; /* 16 bytes of a thread: four cycles of a warp */
+    needs.rounds[0] = needs.rounds[1] = 30;
+    const double threads = kiln_gpu_cycles(&t, &tile, &needs, 2),
+                 device = kiln_gpu_cycles(&t, &tile, &needs, 3);
+    assert_true(threads > 1.5 * device && threads < 2.5 * device);
+}
+
 static void every_row_goes_with_every_step(void **state) {
     static const char *const program[] = {large, convolution, deep};
     for (size_t i = 0; i < KILN_ARRAY_COUNT(program); i++) {
@@ -106,6 +131,8 @@ int main(void) {
         test_with_arena(stages_hide_what_a_fetch_takes),
         test_with_arena(parts_that_lie_apart_are_read_sooner),
         test_with_arena(threads_that_ask_the_same_bank_wait),
+        test_with_arena(long_copying_loops_wait_for_each_load),
+        test_with_arena(copies_of_the_device_take_half_of_the_port),
         test_with_arena(every_row_goes_with_every_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -360,19 +360,32 @@ static void take_single(sums *m, kiln_sched_loop grid) {
         kiln_sched_reverse_compute_at(kiln_sched_try(m->s), reader[0], grid);
 }
 
-bool kiln_gpu_share_sums(kiln_sched *s, kiln_block block) {
-    sums m = {.s = s, .block = block, .limits = kiln_gpu_limits_of(s->target)};
+/* False: the loops do not allow it, and the schedule is left half-changed. */
+static bool share(sums *m) {
+    kiln_sched *s = m->s;
     chain c;
     kiln_sched_loop grid;
-    if (!choose_roles(&m) || !choose_shapes(&m)) return false;
-    m.threads = kiln_sched_choice(s, COLUMNS, m.shape[0], m.count, m.preferred);
-    if (m.across < 0) {
-        if (!make_parts(&m, &c) || !make_single(&m, &c, &grid) || !place_chain(&m, &c, grid, 1))
+    m->threads = kiln_sched_choice(s, COLUMNS, m->shape[0], m->count, m->preferred);
+    if (m->across < 0) {
+        if (!make_parts(m, &c) || !make_single(m, &c, &grid) || !place_chain(m, &c, grid, 1))
             return false;
-        take_single(&m, grid);
+        take_single(m, grid);
         return true;
     }
-    const kiln_block follower = kiln_sketch_separate_result(s, block, KILN_SCOPE_GLOBAL);
-    return follower && make_grid(&m, follower, s->program->block.data[block].buffer, &grid) &&
-           make_parts(&m, &c) && place_chain(&m, &c, grid, 0);
+    const kiln_block follower = kiln_sketch_separate_result(s, m->block, KILN_SCOPE_GLOBAL);
+    return follower && make_grid(m, follower, s->program->block.data[m->block].buffer, &grid) &&
+           make_parts(m, &c) && place_chain(m, &c, grid, 0);
+}
+
+bool kiln_gpu_share_sums(kiln_sched *s, kiln_block block) {
+    sums m = {.s = s, .block = block, .limits = kiln_gpu_limits_of(s->target)};
+    if (!choose_roles(&m) || !choose_shapes(&m)) return false;
+    kiln_sched fork = kiln_sched_fork(s);
+    sums tried = m;
+    tried.s = &fork;
+    bool works = share(&tried);
+    kiln_status st = kiln_sched_end(&fork);
+    works = works && !st;
+    kiln_status_free(st); /* a step that it relies on is refused: the same as one of a try */
+    return works && share(&m);
 }

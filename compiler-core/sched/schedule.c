@@ -113,8 +113,8 @@ static const char *instruction_text(const call *c) {
     return kiln_strbuf_end(&text, c->s->arena).data;
 }
 
-/* A refused step that is no try leaves a half-changed program behind: the steps before it are
- * applied again. */
+/* Applies the steps anew, on another program: a refused step that is no try leaves a half-changed
+ * one behind. */
 static void restore(kiln_sched *s) {
     const kiln_trace done = s->replay.closed;
     s->replay = kiln_replay_begin(s->te, NULL, NULL, s->arena);
@@ -123,6 +123,17 @@ static void restore(kiln_sched *s) {
         KILN_CHECK(st == NULL); /* the step applied before */
     }
     s->program = s->replay.p;
+}
+
+kiln_sched kiln_sched_fork(const kiln_sched *s) {
+    kiln_sched fork = *s;
+    KILN_CHECK(!s->trying);
+    fork.bug = NULL;
+    fork.keeps_refused = false;
+    fork.refused.data = NULL;
+    fork.refused.count = fork.refused.capacity = 0;
+    restore(&fork);
+    return fork;
 }
 
 /* Takes the status. */

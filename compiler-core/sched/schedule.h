@@ -78,6 +78,9 @@ kiln_sched kiln_sched_begin(const kiln_program *te, const kiln_target *target, k
 /* The next primitive may be refused. Samplers and primitives among its arguments would be called
  * before it, so they must be in an earlier statement. */
 kiln_sched *kiln_sched_try(kiln_sched *s);
+/* A schedule with the same steps, and so the same ids, on a program of its own, to find out whether
+ * further steps apply; it keeps no refused ones. End it as any other. */
+kiln_sched kiln_sched_fork(const kiln_sched *s);
 /* The trace so far, decisions closed; in the schedule's arena. */
 const kiln_trace *kiln_sched_trace(const kiln_sched *s);
 /* Closed traces that its samplers allow: the product of the ways to close each. */

@@ -124,11 +124,40 @@ static void sums_that_fill_the_device_are_left_alone(void **state) {
     }
 }
 
+/* Rows of several dimensions, whose sums have dimensions of extent 1; further results read them. */
+static void rows_of_several_dimensions_are_normalised(void **state) {
+    static const char text[] =
+        "program norm\ninput x: f32[2,3,4,5]\ninput g: f32[3,4,5]\noutput y: f32[2,3,4,5]\n"
+        "output mean: f32[2,1,1,1]\noutput scale: f32[2,1,1,1]\n"
+        "temp s: f32[2,1,1,1]\ntemp m: f32[2,1,1,1]\ntemp q: f32[2,1,1,1]\n"
+        "temp v: f32[2,1,1,1]\n"
+        "block s(i:2 | a:3, b:4, c:5): s[i, 0, 0, 0] sum= x[i, a, b, c] init 0.0\n"
+        "block m(i:2, j:1, k:1, l:1): m[i, j, k, l] = s[i, 0, 0, 0] / 60.0\n"
+        "block q(i:2 | a:3, b:4, c:5): q[i, 0, 0, 0] sum= (x[i, a, b, c] - m[i, 0, 0, 0]) * "
+        "(x[i, a, b, c] - m[i, 0, 0, 0]) init 0.0\n"
+        "block v(i:2, j:1, k:1, l:1): v[i, j, k, l] = 1.0 / sqrt(q[i, 0, 0, 0] / 60.0 + 0.001)\n"
+        "block y(i:2, j:3, k:4, l:5): y[i, j, k, l] = (x[i, j, k, l] - m[i, 0, 0, 0]) * "
+        "v[i, 0, 0, 0] * g[j, k, l]\n"
+        "block w(i:2, j:1, k:1, l:1): mean[i, j, k, l] = m[i, 0, 0, 0]\n"
+        "block z(i:2, j:1, k:1, l:1): scale[i, j, k, l] = v[i, 0, 0, 0]\n";
+    for (size_t d = 0; d < KILN_ARRAY_COUNT(device); d++) {
+        kiln_program *te = parsed(*state, text), *scheduled;
+        const kiln_space space = space_of(*state, te, device[d]);
+        kiln_trace trace;
+        kiln_lowered lowered;
+        expect_ok(kiln_space_default(&space, *state, &trace, &scheduled));
+        expect_ok(kiln_program_verify(scheduled));
+        expect_computes(te, scheduled, d);
+        expect_ok(grid_equals_on(te, scheduled, space.target, d, &lowered));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(steps_are_shared_in_one_launch),
         test_with_arena(what_is_drawn_is_right_and_within_limits),
         test_with_arena(sums_that_fill_the_device_are_left_alone),
+        test_with_arena(rows_of_several_dimensions_are_normalised),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

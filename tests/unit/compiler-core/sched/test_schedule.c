@@ -237,6 +237,33 @@ static void the_trace_replays_to_the_same_program(void **state) {
     assert_true(kiln_sched_size(&s) == 3 * 3 * 4 * 2);
 }
 
+/* Handles made before the fork are those of both; what one does, the other does not have. */
+static void a_fork_goes_its_own_way(void **state) {
+    kiln_arena *arena = *state;
+    kiln_sched s = kiln_sched_begin(matmul_program(arena, 8, 12, 4), &avx2, arena);
+    s.keeps_refused = true;
+    const int64_t value[] = {2, 4};
+    const kiln_sched_loop m = kiln_sched_loop_of(&s, 1, 0);
+    const kiln_sched_sample size = kiln_sched_categorical(&s, value, 2, 1);
+    kiln_sched_loops part =
+        kiln_sched_split(&s, m, KILN_SCHED_INTS(kiln_sched_rest(), kiln_sched_element(size, 0)));
+    kiln_sched fork = kiln_sched_fork(&s);
+    assert_int_equal(kiln_sched_trace(&fork)->count, kiln_sched_trace(&s)->count);
+    assert_true(kiln_sched_size(&fork) == kiln_sched_size(&s));
+    assert_true(kiln_sched_unroll(&fork, part.loop[1]));
+    assert_true(kiln_sched_parallel(&fork, part.loop[0]));
+    assert_false(kiln_sched_vectorize(kiln_sched_try(&fork), m)); /* it has ended */
+    expect_ok(kiln_sched_end(&fork));
+    assert_int_equal(kiln_sched_trace(&s)->count, 2);
+    assert_int_equal(s.refused.count, 0);
+    assert_true(kiln_sched_unroll(&s, part.loop[1])); /* nothing unrolled it here */
+    expect_ok(kiln_sched_end(&s));
+    kiln_sched other = kiln_sched_fork(&s);
+    kiln_sched_vectorize(&other, m);
+    expect_error(kiln_sched_end(&other), INTERNAL, "which a rule relies on");
+    expect_ok(kiln_sched_end(&s));
+}
+
 /* Loops keep their handles where they move, and end where others take their place. */
 static void loops_are_their_variables(void **state) {
     kiln_arena *arena = *state;
@@ -348,6 +375,7 @@ int main(void) {
         test_with_arena(every_primitive_has_a_function_that_records_its_line),
         test_with_arena(the_trace_replays_to_the_same_program),
         test_with_arena(loops_are_their_variables),
+        test_with_arena(a_fork_goes_its_own_way),
         test_with_arena(tries_that_are_refused_leave_nothing_but_a_reason),
         test_with_arena(what_is_refused_without_a_try_is_a_bug_and_the_end),
         test_with_arena(a_full_trace_is_no_bug),

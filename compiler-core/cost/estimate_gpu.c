@@ -24,6 +24,7 @@ static const struct {
     [KILN_OPS_CASTS] = {1, 1, INTEGER},     [KILN_OPS_SELECTS] = {2, 1, INTEGER},
 };
 
+#define BOX_INSTRUCTIONS 8  /* of one thread: coordinates, expected bytes, the copy */
 #define LOOP_INSTRUCTIONS 3 /* counting, comparing, branching */
 /* An address and a condition, of an access outside of the main tile. */
 #define COPY_INSTRUCTIONS 2
@@ -44,12 +45,17 @@ static double stays(double bytes, double cache_bytes) {
 /* ---- properties of a launch
  * ------------------------------------------------------------------------ */
 
+static bool has_attribute(const kiln_facts *facts, const kiln_facts_statement *s,
+                          kiln_attribute_id id) {
+    bool found = false;
+    for (uint32_t k = 1; k < s->depth && !found; k++)
+        found = kiln_stmt_attribute(facts->p, facts->loop[s->path[k]].stmt, id);
+    return found;
+}
+
 /* Whether extra threads fetch for a loop around it. */
 static bool has_producer(const kiln_facts *facts, const kiln_facts_statement *s) {
-    for (uint32_t k = 1; k < s->depth; k++)
-        if (kiln_stmt_attribute(facts->p, facts->loop[s->path[k]].stmt, KILN_ATTRIBUTE_PRODUCER))
-            return true;
-    return false;
+    return has_attribute(facts, s, KILN_ATTRIBUTE_PRODUCER);
 }
 
 static void measure_group(const kiln_facts *facts, const kiln_facts_statement *s,
@@ -125,6 +131,7 @@ typedef struct counted {
     double rounds;   /* executions by the group */
     bool reads_device, writes_group, reads_group;
     bool fetches; /* for the others: run by the threads that do nothing else */
+    bool boxes;   /* these may be boxes (lower/boxes.h) */
     bool copied;  /* by the device itself, past the registers of threads */
 } counted;
 
@@ -163,13 +170,16 @@ static void find_way(const kiln_gpu_estimate *e, counted *c) {
     const kiln_facts *facts = e->facts;
     c->writes_group = kiln_grid_seen_by(facts, c->s->access[0].buffer) == KILN_SEEN_BY_GROUP;
     c->fetches = c->writes_group && has_producer(facts, c->s);
+    c->boxes = c->fetches && has_attribute(facts, c->s, KILN_ATTRIBUTE_BOX);
+    if (c->boxes) c->l->producer_instructions += BOX_INSTRUCTIONS * c->rounds;
     c->copied = c->writes_group && (c->fetches || stages_of(facts, c->s) > 2) &&
                 e->target->gpu->capability >= KILN_COPIES_CAPABILITY;
 }
 
 /* Instructions of each warp that runs the statement. Threads that only fetch are one of the parts
- * in z that fetch otherwise, and make what these would. */
+ * in z that fetch otherwise, and make what these would; boxes are commands of one thread. */
 static void issue(const kiln_gpu_estimate *e, const counted *c, double instructions) {
+    if (c->boxes) return;
     const double own =
         ceil((double)c->l->group_size[0] * c->l->group_size[1] / e->target->gpu->warp);
     c->l->instructions += instructions * c->warps;
@@ -231,6 +241,18 @@ static double sectors_of_waves(const kiln_gpu_estimate *e, const counted *c,
     return sectors;
 }
 
+/* Groups of a cluster that get the same boxes, which are read once for all of them. */
+static double sharers_of(const kiln_facts *facts, const counted *c, const kiln_facts_access *a) {
+    double groups = 1;
+    for (uint32_t k = 1; k < c->group_level && c->boxes; k++) {
+        const kiln_facts_loop *loop = &facts->loop[c->s->path[k]];
+        if (facts->p->stmt.data[loop->stmt].axis == KILN_AXIS_CLUSTER &&
+            loop->kind == KILN_LOOP_BIND && !kiln_grid_moves(a, loop->var))
+            groups *= (double)loop->extent;
+    }
+    return groups;
+}
+
 static void add_traffic(const kiln_gpu_estimate *e, const counted *c, const kiln_facts_access *a,
                         double sectors) {
     const kiln_gpu *gpu = e->target->gpu;
@@ -242,7 +264,8 @@ static void add_traffic(const kiln_gpu_estimate *e, const counted *c, const kiln
         KILN_WARP_SECTOR_BYTES;
     const double l1 = gpu->unit_shared_bytes - c->l->shared_bytes * c->l->occupancy;
     const double kept = a->stores ? 0 : stays(own * c->l->occupancy, l1);
-    const double l2 = (kept * fmin(own, asked) + (1 - kept) * asked) * groups;
+    const double l2 =
+        (kept * fmin(own, asked) + (1 - kept) * asked) * groups / sharers_of(e->facts, c, a);
     const double all = a->lines[0] * KILN_WARP_SECTOR_BYTES;
     const double waves = sectors_of_waves(e, c, a) * KILN_WARP_SECTOR_BYTES;
     const double in_l2 = stays(e->facts->bytes, (double)gpu->l2_bytes);

@@ -284,6 +284,29 @@ static void what_a_producer_fetches_is_none_of_the_others_work(void **state) {
     assert_true(with->device_cycles < without->device_cycles);
 }
 
+/* Two groups beside each other read the same 128 rows of 32 steps, which boxes bring to both at
+ * once; one thread begins them. */
+static void groups_of_a_cluster_read_a_box_once(void **state) {
+    const kiln_target target = target_of(*state, "h200");
+    kiln_gpu_launch by[3]; /* copies, boxes, boxes of clusters */
+    for (int i = 0; i < 3; i++) {
+        const char *all = kiln_arena_printf(
+                       *state, "%spipeline(mul.k.0, 2)\nproducer(mul.k.0, %d)\n", tiles, i ? 2 : 1),
+                   *bind = strstr(all, "bind(mul.i.0"), *rest = strstr(bind, "bind(mul.i.1");
+        const char *text = kiln_arena_printf(
+            *state, "%.*sbind(mul.i.0, \"%s\")\nbind(mul.j.0, \"%s\")\n%s", (int)(bind - all), all,
+            i == 2 ? "block.x" : "block.y", i == 2 ? "cluster" : "block.x", rest);
+        const kiln_gpu_estimate e =
+            estimate_of(*state, product(*state, 256, 256, 32, text), &target);
+        by[i] = e.launch[e.main];
+    }
+    assert_true(by[1].producer_instructions < by[0].producer_instructions);
+    assert_int_equal(by[1].producer_instructions, by[2].producer_instructions);
+    assert_int_equal(by[0].l2_bytes, by[1].l2_bytes);
+    assert_int_equal(by[1].l2_bytes - by[2].l2_bytes, 2 * 128 * 32 * sizeof(float));
+    assert_int_equal(by[1].groups, by[2].groups);
+}
+
 static void what_a_unit_holds_is_limited_by_what_it_runs_out_of(void **state) {
     kiln_target h200 = target_of(*state, "h200");
     kiln_program *p = product(*state, 4096, 4096, 4096, strided);
@@ -483,6 +506,7 @@ int main(void) {
         test_with_arena(launches_are_counted_as_lowering_makes_them),
         test_with_arena(producers_are_threads_too),
         test_with_arena(what_a_producer_fetches_is_none_of_the_others_work),
+        test_with_arena(groups_of_a_cluster_read_a_box_once),
         test_with_arena(what_a_unit_holds_is_limited_by_what_it_runs_out_of),
         test_with_arena(a_large_product_takes_about_what_the_vendor_predicts),
         test_with_arena(products_of_warps_take_tensor_cores),

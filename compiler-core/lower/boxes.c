@@ -28,7 +28,8 @@ typedef struct fetch {
     uint32_t rank, var_count;
     kiln_var var[VARS_MAX]; /* of threads and loops */
     int64_t first[VARS_MAX], extent[VARS_MAX];
-    int64_t lanes;   /* copies of a vectorized loop, which are no points of their own */
+    kiln_var lane_var; /* of a vectorized loop, whose copies are no points of their own; 0: none */
+    int64_t lanes;
     int64_t *value;  /* [var count] at the point in hand */
     bool *is_inside; /* [var count] of `var`, the lanes' variable and the producer's thread.z */
     /* The parts of index and place that these variables decide. */
@@ -72,10 +73,10 @@ static int64_t sum_of(const fetch *f, const kiln_affine *a) {
 }
 
 static bool uses_inside(const fetch *f, kiln_expr e) {
-    const kiln_expr_node *node = kiln_expr_get(f->p, e);
-    bool any = node->op == KILN_EXPR_VAR && f->is_inside[node->payload.id];
-    for (uint32_t i = 0; i < node->operand_count && !any; i++)
-        any = uses_inside(f, kiln_expr_operand(f->p, e, i));
+    bool any = kiln_expr_uses_var(f->p, e, f->launch->group_var[2]) ||
+               (f->lane_var && kiln_expr_uses_var(f->p, e, f->lane_var));
+    for (uint32_t i = 0; i < f->var_count && !any; i++)
+        any = kiln_expr_uses_var(f->p, e, f->var[i]);
     return any;
 }
 
@@ -143,6 +144,7 @@ static bool find_vars(fetch *f) {
         if (s->kind == KILN_STMT_FOR && s->loop_kind == KILN_LOOP_VECTORIZE) {
             f->is_inside[s->var] = true;
             f->value[s->var] = s->first;
+            f->lane_var = s->var;
             f->lanes = s->extent;
         } else if (s->kind == KILN_STMT_FOR) {
             all = add_var(f, s->var, s->first, s->extent);
@@ -159,7 +161,6 @@ static bool find_vars(fetch *f) {
 
 /* Whether lanes are neighbours on both sides, in one unit that no permutation tears. */
 static bool lanes_are_neighbours(const fetch *f) {
-    const kiln_stmt_info *loop = &f->p->stmt.data[f->p->stmt.data[f->copy].parent];
     const int64_t bytes = (int64_t)kiln_dtype_size(f->p->buffer.data[f->to].dtype);
     if (f->lanes == 1) return true;
     bool only = f->lanes * bytes <= KILN_GROUP_UNIT_BYTES &&
@@ -168,8 +169,8 @@ static bool lanes_are_neighbours(const fetch *f) {
         const kiln_affine *a = d < f->rank ? &f->source[d] : &f->target;
         for (uint32_t i = 0; i < a->term_count; i++)
             only &= kiln_expr_get(f->p, a->term[i])->op == KILN_EXPR_VAR ||
-                    !kiln_expr_uses_var(f->p, a->term[i], loop->var);
-        only &= kiln_affine_coefficient(f->p, a, loop->var) == (d + 1 >= f->rank);
+                    !kiln_expr_uses_var(f->p, a->term[i], f->lane_var);
+        only &= kiln_affine_coefficient(f->p, a, f->lane_var) == (d + 1 >= f->rank);
     }
     return only;
 }

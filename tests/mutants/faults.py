@@ -307,20 +307,6 @@ FAULTS += [(name, file, old, new, SHARED) for name, file, old, new in [
     ("temps on the same bytes do not race", IR + "loop_shadow.c", "if (!sh->first_cell)\n        return touch", "if (sh->first_cell) return KILN_OK; else\n        return touch"),
     ("copies land in their own temp only", IR + "loop_shadow.c", "return in_a->first_cell && in_b->first_cell &&", "return false && in_a->first_cell && in_b->first_cell &&"),
 ]]
-# Fetches that are boxes of tensor maps, and clusters whose groups copy for each other.
-BOX = "tests/unit/compiler-core/test-core-codegen-gpu_box"
-PROGRAMS += [BOX]
-GENERATES += [BOX]
-FAULTS += [(name, file, old, new, BOX) for name, file, old, new in [
-    ("a box may lie in any order in shared memory", LOWER + "boxes.c", "x->place != place_in_boxes(f, x->at, map))", "false)"),
-    ("all groups of a cluster fetch the same", LOWER + "boxes.c", "all &= !kiln_expr_uses_var(", "all |= kiln_expr_uses_var("),
-    ("all threads of a producer come to a slot that one fills", CODEGEN + "walk_token.c", "producers = launch->boxes_alone ? 1 : threads,", "producers = threads,"),
-    ("slots are empty though another group reads them", CODEGEN + "walk_token.c", "groups = launch->has_shared_boxes ? launch->cluster : 1;", "groups = 1;"),
-    ("a group leaves while others come to its tokens", CODEGEN + "walk_token.c",
-     "if (launch->has_shared_boxes) w->b->ops->cluster_sync(w->b);\n}", "}"),
-    ("pieces of a box begin at one place", CODEGEN + "walk_copy.c", "const int64_t further = (int64_t)i * (int64_t)map->box[0];", "const int64_t further = 0;"),
-    ("each group copies the first part for all", CODEGEN + "walk_copy.c", "target->pointer = w->b->ops->offset(w->b, target->pointer, bytes);", "(void)bytes;"),
-]]
 
 FAULTS += [(name, file, old, new, SHADOW) for name, file, old, new in [
     ("barriers order nothing", IR + "loop_eval.c", "g->level->instance = ++ex->w.instances;", ""),

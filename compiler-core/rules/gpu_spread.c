@@ -36,12 +36,18 @@ static kiln_sched_loops loops_in_memory(const kiln_sched *s, kiln_block block) {
     return order;
 }
 
+/* Threads in whole warps, unless a group has not even one. */
+static int64_t in_warps(const kiln_gpu_limits *l, int64_t threads) {
+    return threads < l->warp ? threads : threads - threads % l->warp;
+}
+
 /* Threads of a group, the preferred number first; no more than there are results. */
 static kiln_sched_sample sample_threads(kiln_sched *s, const kiln_gpu_limits *l, int64_t results) {
-    int64_t value[SIZES_MAX], most = KILN_MIN(l->threads, THREADS_MAX);
+    int64_t value[SIZES_MAX], most = in_warps(l, KILN_MIN(l->threads, THREADS_MAX));
     uint32_t count = 0, preferred = 0;
-    while (most / 2 >= results && most > l->warp) most /= 2;
-    for (; count < SIZES_MAX && most >= KILN_MIN(l->warp, l->threads); most /= 2) {
+    while (most / 2 >= results && most / 2 >= l->warp) most = in_warps(l, most / 2);
+    for (; count < SIZES_MAX && most >= KILN_MIN(l->warp, l->threads);
+         most = in_warps(l, most / 2)) {
         /* Enough groups for all units, of not too few threads. */
         if (most >= 4 * l->warp && (most > 8 * l->warp || results / most < l->units))
             preferred = count + 1;

@@ -1,9 +1,10 @@
 /* Random schedules of the rules for GPUs, of random programs: fuzz-gpu [--seconds S] [--runs N]
  * [--seed N] [--corpus IGNORED]. Both interpreters, Debian's PoCL and, in a process of its own,
  * oclgrind compute each, and the latter looks for races; what is not installed is left out and
- * named. One in four is for a CUDA device, with lanes that exchange values and copies that land
- * later: interpreters alone compute it. Products by instructions of warps and of warp groups are
- * computed by both interpreters and the block emulator, in a third process. */
+ * named. One in five is for a CUDA device, with lanes that exchange values and copies that land
+ * later, one for a device with drawn limits: interpreters alone compute these. Products by
+ * instructions of warps and of warp groups are computed by both interpreters and the block
+ * emulator, in a third process. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/wait.h>
@@ -38,11 +39,22 @@ static void print_candidate(const kiln_program *te, const kiln_trace *trace) {
 
 /* What is drawn, for which target, and what computes it beside the interpreters. */
 typedef struct subject {
-    const char *name, *target;
+    const char *name, *target; /* target NULL: drawn */
     kiln_program *(*draw)(kiln_rand *rand, kiln_arena *arena);
     schedule_fuzz_device device; /* NULL: nothing */
     bool races;                  /* oclgrind looks for them */
 } subject;
+
+/* An OpenCL device with limits of any size: groups below a warp, hardly any shared memory. */
+static const char *draw_target(kiln_rand *rand, kiln_arena *arena) {
+    static const uint32_t group[] = {1, 7, 16, 32, 64, 100, 256, 1024},
+                          shared[] = {1, 64, 1000, 4096, 16384, 65536}, vector[] = {4, 8, 16},
+                          units[] = {1, 3, 16, 100};
+#define ONE_OF(a) a[kiln_rand_below(rand, KILN_ARRAY_COUNT(a))]
+    return kiln_arena_printf(arena, "opencl:some,group=%u,shared=%u,vector=%u,units=%u",
+                             ONE_OF(group), ONE_OF(shared), ONE_OF(vector), ONE_OF(units));
+#undef ONE_OF
+}
 
 /* One program and one schedule of it; false: something differs, and is printed. */
 static bool try_one(uint64_t seed, const subject *with, schedule_fuzz_counts *counts) {
@@ -54,16 +66,17 @@ static bool try_one(uint64_t seed, const subject *with, schedule_fuzz_counts *co
     kiln_arena_init(&arena, (size_t)1 << 20);
     kiln_rand_init(&rand, seed);
     kiln_program *te = with->draw(&rand, &arena);
-    const kiln_target target = target_of(&arena, with->target);
+    const char *on = with->target ? with->target : draw_target(&rand, &arena);
+    const kiln_target target = target_of(&arena, on);
     const kiln_space_options direct = {.accuracy = {.exact = true}};
     kiln_strbuf report = {0};
     kiln_status st = kiln_space_create_with(te, &target, &direct, &arena, &space);
     if (!st) st = kiln_space_sample(&space, &rand, &arena, &trace, &scheduled);
-    bool same = !st && schedule_fuzz_candidate(te, scheduled, with->target, seed, with->device,
-                                               counts, &report);
+    bool same =
+        !st && schedule_fuzz_candidate(te, scheduled, on, seed, with->device, counts, &report);
     const char *findings = same && with->races ? gpu_oclgrind_findings(&arena) : "";
     if (!same || *findings) {
-        printf("seed %" PRIu64 ": %s\n", seed,
+        printf("seed %" PRIu64 ", %s: %s\n", seed, on,
                st     ? kiln_status_text(st)
                : same ? findings
                       : report.data);
@@ -118,8 +131,11 @@ static int run_plain(const options *o) {
     if (st) printf("gpu: no OpenCL device, interpreters alone: %s\n", kiln_status_text(st));
     const subject device = {st ? "interpreters" : "PoCL", GPU_PROGRAMS_TARGET, gpu_program_draw,
                             st ? NULL : build_and_run_on_small_opencl, false};
-    const subject with[] = {
-        device, device, device, {"interpreters", CUDA_TARGET, gpu_program_draw, NULL, false}};
+    const subject with[] = {device,
+                            device,
+                            device,
+                            {"interpreters", CUDA_TARGET, gpu_program_draw, NULL, false},
+                            {"interpreters", NULL, gpu_program_draw, NULL, false}};
     const int code = run(o, with, KILN_ARRAY_COUNT(with));
     kiln_status_free(st);
     opencl_board_close();

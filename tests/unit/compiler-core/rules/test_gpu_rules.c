@@ -115,6 +115,12 @@ static void groups_below_a_warp_have_schedules(void **state) {
     }
 }
 
+/* Also of groups whose most threads are no whole warps. */
+static void groups_that_are_no_whole_warps_have_schedules(void **state) {
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(program); i++)
+        expect_default_is_right(*state, i, "opencl:some,group=100,shared=64", true);
+}
+
 static void each_pattern_has_its_rule(void **state) {
     static const char *const rule[] = {"tile",   "tile", "tile", "tile", "spread",
                                        "spread", "rows", "rows", "rows", "spread",
@@ -325,6 +331,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(defaults_are_right_on_every_target),
         test_with_arena(groups_below_a_warp_have_schedules),
+        test_with_arena(groups_that_are_no_whole_warps_have_schedules),
         test_with_arena(each_pattern_has_its_rule),
         test_with_arena(what_belongs_together_is_one_launch),
         test_with_arena(results_without_elements_are_made),

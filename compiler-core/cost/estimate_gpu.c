@@ -370,6 +370,7 @@ static void add_registers(const kiln_gpu_estimate *e, const counted *c) {
             fragments += kiln_gpu_fragment_words(s->intrinsic, is_of_rows(e->facts, s, a), elements,
                                                  a->element_bytes);
     }
+    if (c->writes_group) c->l->held.stages = fmax(c->l->held.stages, stages);
     if (c->writes_group) /* pipelines of more than two stages bypass registers */
         c->l->fetched += fetches && stages <= 2 ? words : 0;
     else

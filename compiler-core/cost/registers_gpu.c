@@ -1,6 +1,7 @@
 #include "compiler-core/cost/registers_gpu.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/macros.h"
 #include "compiler-core/cost/grid.h"
@@ -25,12 +26,6 @@
 #define FETCHED_MOST 32    /* up to so many in a turn, which the assembler unrolls */
 #define MOVED_SHARE 0.75   /* of words that are only moved, which live at once */
 #define MOVED_ODD 2        /* an odd address of these */
-#define STRAIGHT_BESIDE 28 /* registers of straight code if registers are free: this number, */
-#define STRAIGHT_SHARE 2.8 /* plus this share of its loads */
-#define MANY_GROWTH 1.07   /* of a thread with the maximum: this share of the need, */
-#define MANY_MORE 4        /* plus this number */
-#define GROWTH 1.1         /* of products of warps: this share of the need, */
-#define GROWTH_LESS 2      /* minus this number */
 #define UNROLLED_MAX 32    /* turns of a serial loop that the assembler copies */
 #define REGISTER_STEP 8    /* registers of a thread are allocated in eights */
 
@@ -183,36 +178,91 @@ static double needed_of(const kiln_gpu_held *h) {
            FETCHED_SHARE * fmin(h->fetched, FETCHED_MOST);
 }
 
-/* Groups that must fit on a unit, as in lowering; 0: no requirement. */
-static double resident_of(const kiln_gpu_held *h) {
-    return h->resident ? h->resident : !h->by_threads && h->sums + h->staged >= KILN_REGISTERS_MANY;
-}
-
 static double in_steps(double registers) {
     return floor(registers / REGISTER_STEP) * REGISTER_STEP;
 }
 
+void kiln_gpu_register_inputs(const kiln_gpu_held *held, const kiln_gpu *gpu, double threads,
+                              double out_input[KILN_GPU_REGISTER_INPUT_COUNT]) {
+    const double group = ceil(threads / gpu->warp) * gpu->warp,
+                 needed = fmax(needed_of(held), BESIDE_OF_MOVES),
+                 given = ceil(needed / REGISTER_STEP) * REGISTER_STEP,
+                 most = fmax(fmin(gpu->unit_groups, floor(gpu->unit_threads / group)), 1),
+                 fit = fmax(fmin(most, floor(gpu->unit_registers / (given * group))), 1),
+                 thread_most = gpu->thread_registers;
+    const double input[] = {
+        [KILN_GPU_REGISTER_NEEDED] = needed,
+        [KILN_GPU_REGISTER_THREADS] = threads,
+        [KILN_GPU_REGISTER_MOST] = most,
+        [KILN_GPU_REGISTER_FIT] = fit,
+        [KILN_GPU_REGISTER_FREE] = fmin(in_steps(gpu->unit_registers / (fit * group)), thread_most),
+        [KILN_GPU_REGISTER_ALONE] = fmin(in_steps(gpu->unit_registers / group), thread_most),
+        [KILN_GPU_REGISTER_STAGES] = held->stages,
+        [KILN_GPU_REGISTER_SUMS] = held->sums,
+        [KILN_GPU_REGISTER_STRAIGHT] = held->straight,
+        [KILN_GPU_REGISTER_STAGED] = held->staged,
+        [KILN_GPU_REGISTER_OPERANDS] = held->operands,
+        [KILN_GPU_REGISTER_BY_THREADS] = held->by_threads,
+        [KILN_GPU_REGISTER_BY_GROUPS] = held->by_groups,
+        [KILN_GPU_REGISTER_SHARES] = held->shares,
+    };
+    memcpy(out_input, input, sizeof input);
+}
+
+/* Rows of registers_gpu_trees.def. Trees are in preorder: behind a split is its side that is not
+ * above the limit, and `further` rows behind it the other side. */
+typedef struct tree_row {
+    uint8_t input; /* kiln_gpu_register_input; KILN_GPU_REGISTER_INPUT_COUNT: a leaf */
+    uint8_t further;
+    double value; /* the limit; of leaves registers */
+} tree_row;
+
+#define TREE(rows)
+#define SPLIT(name, limit, further) {KILN_GPU_REGISTER_##name, further, limit},
+#define GIVEN(registers) {KILN_GPU_REGISTER_INPUT_COUNT, 0, registers},
+static const tree_row row_table[] = {
+#include "compiler-core/cost/registers_gpu_trees.def"
+};
+#undef TREE
+#undef SPLIT
+#undef GIVEN
+
+#define TREE(rows) rows,
+#define SPLIT(name, limit, further)
+#define GIVEN(registers)
+static const uint16_t tree_rows[] = {
+#include "compiler-core/cost/registers_gpu_trees.def"
+};
+#undef TREE
+#undef SPLIT
+#undef GIVEN
+
+static double leaf_of(const tree_row *at, const double *input) {
+    while (at->input < KILN_GPU_REGISTER_INPUT_COUNT)
+        at += input[at->input] <= at->value ? 1 : at->further;
+    return at->value;
+}
+
+/* The median of the trees. */
+static double given_by_trees(const double *input) {
+    double leaf[KILN_ARRAY_COUNT(tree_rows)];
+    const tree_row *tree = row_table;
+    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(tree_rows); tree += tree_rows[i++]) {
+        const double registers = leaf_of(tree, input);
+        uint32_t at = i;
+        for (; at > 0 && leaf[at - 1] > registers; at--) leaf[at] = leaf[at - 1];
+        leaf[at] = registers;
+    }
+    return leaf[KILN_ARRAY_COUNT(tree_rows) / 2];
+}
+
 kiln_gpu_registers kiln_gpu_registers_of(const kiln_gpu_held *held, const kiln_gpu *gpu,
                                          double threads) {
-    const double group = ceil(threads / gpu->warp) * gpu->warp;
-    kiln_gpu_registers r = {.needed = fmax(needed_of(held), BESIDE_OF_MOVES)};
-    /* Groups of a unit by all other limits, and by these registers. Using more registers is free as
-     * long as the number of groups stays the same. */
-    const double most = fmax(fmin(gpu->unit_groups, floor(gpu->unit_threads / group)), 1),
-                 given = ceil(r.needed / REGISTER_STEP) * REGISTER_STEP,
-                 resident = resident_of(held);
-    double groups = fmax(fmin(most, floor(gpu->unit_registers / (given * group))), 1),
-           wanted = r.needed;
-    if (held->shares && resident > 0) {
-        wanted = r.needed * MANY_GROWTH + MANY_MORE;
-        groups = resident;
-    } else if (held->shares && groups == most) {
-        wanted = STRAIGHT_BESIDE + held->sums + STRAIGHT_SHARE * held->straight;
-    } else if (held->by_threads) {
-        wanted = r.needed * GROWTH - GROWTH_LESS;
-    }
-    const double free =
-        fmin(in_steps(gpu->unit_registers / (groups * group)), gpu->thread_registers);
-    r.expected = fmin(fmax(wanted, r.needed), free);
-    return r;
+    double input[KILN_GPU_REGISTER_INPUT_COUNT];
+    kiln_gpu_register_inputs(held, gpu, threads, input);
+    const double group = ceil(threads / gpu->warp) * gpu->warp,
+                 resident = in_steps(gpu->unit_registers / (fmax(held->resident, 1) * group));
+    return (kiln_gpu_registers){
+        .needed = input[KILN_GPU_REGISTER_NEEDED],
+        .expected = fmin(given_by_trees(input), fmin(resident, gpu->thread_registers))};
 }

@@ -3,7 +3,8 @@
 Machine code is NVIDIA's assembler's for what Kiln makes of each default schedule; a share is one of issue slots of the
 innermost loop with most multiply-adds, a bound on the share of peak and nothing that was timed. `pocl` and `clblast` time kernels
 in OpenCL C on this machine's processor. `heuristic` puts what the cost model predicts of default schedules beside what the vendor's
-heuristic predicts of matrix products: two predictions. Parts: slots, tensor, heuristic, zoo, drawn, warps, time, pocl, clblast (with --peers).
+heuristic predicts of matrix products: two predictions. Parts: slots, tensor, heuristic, zoo, drawn, warps, time, pocl, clblast (with --peers); and, only
+where it is named, fit: writes the trees of cost/registers_gpu_trees.def.
 --device: kernels timed on a CUDA device in place of all that (device_times.py)."""
 import collections
 import json
@@ -18,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 import device_times
 import kiln
 import pocl
+import register_trees
 import sass
 
 NETWORKS = ["resnet18", "resnet50", "mobilenet_v1", "mobilenet_v2", "squeezenet1_1", "vgg11", "dqn", "dcgan", "lstm_lm", "bert_mini"]
@@ -32,6 +34,8 @@ LONG_ESTIMATE_NS = 60e3
 APART = 1.5  # predictions: ours over the vendor's, or the reverse
 LAUNCH_US = 2  # what base/gpus.def says of a launch
 NEAR, NEAR_WANTED = 0.15, 0.90  # predicted registers, and of how many candidates
+FIT_SEEDS, FIT_HELD_OUT = range(1001, 1009), (2001, 2002)
+FIT_DRAWN = {"f32": 12, "f16": 6, "warps": 20}  # of each model and seed
 
 
 def product(size, dtype="f32", by_rows=True):
@@ -241,8 +245,12 @@ def zoo(options, work):
         print(f"{target}: {kernels} kernels, {refused} refused, {spilled} spill, {notes} notes of lost performance", flush=True)
 
 
+def drawn_models():
+    return ["gemm:1024x1024x1024", *(f"conv:C{i}" for i in range(1, 13)), "softmax:512x1024", "layernorm:512x1024", "conv:D3"]
+
+
 def drawn(options, work):
-    models = ["gemm:1024x1024x1024", *(f"conv:C{i}" for i in range(1, 13)), "softmax:512x1024", "layernorm:512x1024", "conv:D3"]
+    models = drawn_models()
     found = write(work / "drawn", models, "h200", "--drawn", -(-options.drawn // len(models)), "--seed", options.seed)
     found = [c for c in found if c["kind"] == "drawn"][:options.drawn]
     done = assembled(found, "h200")
@@ -273,8 +281,12 @@ def over_counted(candidates):
     return [c["registers"] / max(e["registers"] for e in c["entries"].values()) for c in candidates]
 
 
+def warp_products():
+    return {"f16 4096": product(4096, "f16"), "f16 4096 w[n, k]": product(4096, "f16", False), "f16 1024": product(1024, "f16"), "i8 4096": product(4096, "i8", False)}
+
+
 def warps(options, work):
-    texts = {"f16 4096": product(4096, "f16"), "f16 4096 w[n, k]": product(4096, "f16", False), "f16 1024": product(1024, "f16"), "i8 4096": product(4096, "i8", False)}
+    texts = warp_products()
     print(f"warps: drawn products by instructions of warps (seed {options.seed}), predicted registers within {NEAR:.0%} of ptxas's (wanted {NEAR_WANTED:.0%})")
     for target in ("h200", "a100"):
         for number, (name, text) in enumerate(texts.items()):
@@ -284,6 +296,50 @@ def warps(options, work):
             taken = [c for c in assembled(write(work / f"warps-{target}{number}", [file], target, "--drawn", each, "--seed", options.seed), target) if "entries" in c]
             near = [abs(x - 1) <= NEAR for x in over_counted(taken)]
             print(f"  {target} {name}: {sum(near) / max(1, len(near)):.0%} of {len(near)}", flush=True)
+
+
+def rows_to_fit(work, seeds):
+    """Of each launch: (inputs of the trees by name, registers from ptxas, candidate)."""
+    convs, models, rows = kiln.named_convs(), {"f32": drawn_models(), "f16": [], "warps": []}, []
+    texts = {"f16": [convolution(BATCH if i % 2 else 1, *convs[f"C{i}"], dtype="f16") for i in range(1, 13)], "warps": warp_products().values()}
+    for kind, of_kind in texts.items():
+        for text in of_kind:
+            file = work / f"fit_{kind}{len(models[kind])}.te"
+            file.write_text(text)
+            models[kind].append(file)
+    for seed in seeds:
+        for target in ("h200", "a100"):
+            for kind, number in FIT_DRAWN.items():
+                found = [c for c in write(work / f"fit-{target}-{kind}-{seed}", models[kind], target, "--drawn", number, "--seed", seed) if c["kind"] == "drawn"]
+                for candidate in assembled(found, target):
+                    if "entries" not in candidate or len(candidate["inputs"]) != len(candidate["launches"]):
+                        continue
+                    of = f"{kind} {target}", candidate["path"]
+                    rows += [(inputs, candidate["entries"][launch["entry"]]["registers"], of) for inputs, launch in zip(candidate["inputs"], candidate["launches"])]
+    return rows
+
+
+def widest(rows, registers_of):
+    """Of each candidate the most of registers_of(row)."""
+    most = {}
+    for row in rows:
+        most[row[2]] = max(most.get(row[2], 0), registers_of(row))
+    return most
+
+
+def fit(options, work):
+    rows = rows_to_fit(work, FIT_SEEDS)
+    names, most = list(rows[0][0]), widest(rows, lambda row: row[1])
+    trees = register_trees.grow([(list(inputs.values()), registers, 1 if registers == most[of] else register_trees.BESIDE) for inputs, registers, of in rows])
+    held = rows_to_fit(work, FIT_HELD_OUT)
+    given, said = widest(held, lambda row: row[1]), widest(held, lambda row: register_trees.says(trees, list(row[0].values())))
+    print(f"fit: registers of the widest kernel within {NEAR:.0%} of ptxas's; fitted to {len(most)} candidates, these are {len(given)} of other seeds")
+    for group in sorted({group for group, _ in given}):
+        near = [abs(said[of] / registers - 1) <= NEAR for of, registers in given.items() if of[0] == group]
+        print(f"  {group}: {sum(near) / len(near):.1%} of {len(near)}", flush=True)
+    file = pathlib.Path(__file__).resolve().parents[2] / "compiler-core/cost/registers_gpu_trees.def"
+    comment = file.read_text()[:file.read_text().index("*/\n") + 3]
+    file.write_text(comment + "\n".join(register_trees.table(trees, names)) + "\n")
 
 
 def time(options, work):
@@ -333,7 +389,7 @@ def run(options, work):
     unknown = [part for part in options.parts if part not in PARTS]
     if unknown:
         sys.exit(f"there is no part {unknown[0]}; there are {' '.join(PARTS)}")
-    parts = options.parts or list(PARTS)
+    parts = options.parts or [part for part in PARTS if part not in WRITING]
     if ASSEMBLED.intersection(parts) and not (pathlib.Path(sass.PTXAS).is_file() and pathlib.Path(sass.NVDISASM).is_file()):
         sys.exit("KILN_PTXAS and KILN_NVDISASM name no programs; ./dev bench gpu installs them")
     for part in parts:

@@ -31,16 +31,17 @@ typedef struct built {
     /* Of a thread of its widest launch, as the cost model expects them, and at least. */
     double registers, needed;
     double expected_ns;
-    uint64_t estimated_ns; /* what counting and the model took */
+    uint64_t estimated_ns;      /* what counting and the model took */
+    kiln_gpu_estimate estimate; /* in the scratch arena, until the next one */
 } built;
 
 static void estimate(bench *b, const kiln_program *scheduled, built *out) {
-    kiln_gpu_estimate e;
     kiln_arena_reset(&b->scratch);
     const uint64_t begin_ns = kiln_clock_thread_ns();
     kiln_gpu_estimate_make(kiln_facts_create(scheduled, KILN_WARP_SECTOR_BYTES, &b->scratch),
-                           &b->target, &b->scratch, &e);
+                           &b->target, &b->scratch, &out->estimate);
     out->estimated_ns = kiln_clock_thread_ns() - begin_ns;
+    const kiln_gpu_estimate e = out->estimate;
     out->expected_ns = e.ns;
     for (uint32_t i = 0; i < e.launch_count; i++) {
         if (!e.launch[i].used) continue;
@@ -68,6 +69,25 @@ static kiln_status build(bench *b, kiln_str te_text, kiln_str trace_bytes, kiln_
                           &worker);
     out->elapsed_ns = kiln_clock_thread_ns() - begin_ns - out->estimated_ns;
     return st;
+}
+
+/* What the trees of cost/registers_gpu.c look at, of each launch in turn. */
+static void print_inputs(const kiln_gpu_estimate *e, const kiln_gpu *gpu) {
+    static const char *const name[] = {
+#define X(name) #name,
+        KILN_GPU_REGISTER_INPUTS(X)
+#undef X
+    };
+    uint32_t printed = 0;
+    for (uint32_t i = 0; i < e->launch_count; i++) {
+        double input[KILN_GPU_REGISTER_INPUT_COUNT];
+        if (!e->launch[i].used) continue;
+        kiln_gpu_register_inputs(&e->launch[i].held, gpu, e->launch[i].threads, input);
+        for (uint32_t k = 0; k < KILN_GPU_REGISTER_INPUT_COUNT; k++)
+            printf("%s\"%s\":%.9g", k ? "," : printed ? ",{" : "{", name[k], input[k]);
+        printf("}");
+        printed++;
+    }
 }
 
 static void print_launches(const kiln_launches *launches) {
@@ -109,6 +129,8 @@ static kiln_status one(bench *b, const kiln_task *task, const kiln_trace *trace,
            path, (unsigned long long)made.elapsed_ns, (unsigned long long)made.estimated_ns,
            made.expected_ns, made.registers, made.needed);
     print_launches(&made.lowered.run_launches);
+    printf("],\"inputs\":[");
+    print_inputs(&made.estimate, b->target.gpu);
     printf("]}\n");
     return kiln_file_write(path, made.payload, 0600);
 }

@@ -5,7 +5,6 @@
 #include <math.h>
 
 #include "base/macros.h"
-#include "compiler-core/ir/device.h"
 #include "tests/support/targets.h"
 #include "tests/unit/compiler-core/sched/support.h"
 
@@ -74,59 +73,122 @@ static void live_words_are_those_of_the_straight_code(void **state) {
 
 static kiln_gpu row_of(const char *name) { return *kiln_gpu_find(kiln_str_from(name)); }
 
-/* Kernels of drawn candidates: products, 1x1 and 7x7 convolutions, products of Winograd's tiles. */
+/* Kernels of drawn candidates in f32, and products by instructions of warps and of groups of warps,
+ * none of which the trees were fitted to. */
 static void ptxas_gives_about_what_is_expected(void **state) {
     static const struct {
-        double sums, operands, live, straight, threads, gave;
-        double staged, places; /* of two stages */
+        kiln_gpu_held held;
+        double threads, gave;
     } row[] = {
-        {64, 20, 17, 20, 128, 126, 0, 0},  {64, 16, 9, 16, 64, 119, 0, 0},
-        {64, 16, 9, 64, 128, 227, 96, 0},  {16, 10, 9, 10, 128, 56, 0, 0},
-        {16, 8, 5, 64, 64, 48, 0, 0},      {32, 12, 9, 48, 256, 77, 0, 0},
-        {2, 3, 2, 24, 128, 32, 0, 0},      {16, 10, 3, 40, 32, 64, 9, 0},
-        {28, 6, 28, 329, 64, 168, 25, 25}, {2, 2.7, 2, 24, 256, 64, 11, 11},
+        {{.shares = true,
+          .stages = 1,
+          .sums = 4,
+          .operands = 4,
+          .fetched = 12,
+          .live = 3,
+          .straight = 16},
+         256,
+         32},
+        {{.shares = true,
+          .stages = 1,
+          .sums = 2,
+          .operands = 5,
+          .fetched = 36,
+          .live = 2,
+          .straight = 40},
+         128,
+         32},
+        {{.shares = true,
+          .stages = 4,
+          .sums = 16,
+          .operands = 8,
+          .copies = 5,
+          .live = 5,
+          .straight = 32},
+         32,
+         64},
+        {{.shares = true, .sums = 1, .operands = 2, .live = 2, .straight = 18, .odd = 6}, 256, 28},
+        {{.shares = true, .sums = 4, .operands = 3, .live = 4, .straight = 27, .odd = 6}, 64, 31},
+        {{.shares = true,
+          .stages = 3,
+          .sums = 8,
+          .operands = 4.8,
+          .copies = 12,
+          .copy_places = 12,
+          .live = 7,
+          .straight = 43},
+         256,
+         48},
+        {{.operands = 36, .straight = 36, .moved = 36, .odd = 10}, 512, 38},
+        {{.shares = true,
+          .by_threads = true,
+          .stages = 4,
+          .sums = 64,
+          .operands = 16,
+          .copies = 8,
+          .straight = 4096},
+         128,
+         96},
+        {{.shares = true,
+          .by_threads = true,
+          .stages = 2,
+          .sums = 32,
+          .operands = 10,
+          .staged = 12,
+          .addresses = 1,
+          .straight = 9216},
+         256,
+         70},
+        {{.shares = true,
+          .by_threads = true,
+          .stages = 1,
+          .sums = 64,
+          .operands = 16,
+          .fetched = 20,
+          .addresses = 2,
+          .straight = 32768},
+         256,
+         104},
+        {{.shares = true,
+          .by_threads = true,
+          .by_groups = true,
+          .stages = 4,
+          .sums = 64,
+          .copies = 32,
+          .straight = 20480},
+         256,
+         96},
+        {{.shares = true,
+          .by_threads = true,
+          .by_groups = true,
+          .stages = 3,
+          .sums = 64,
+          .straight = 20480},
+         384,
+         90},
+        {{.shares = true,
+          .by_threads = true,
+          .by_groups = true,
+          .stages = 1,
+          .sums = 128,
+          .fetched = 64,
+          .straight = 36864},
+         256,
+         172},
+        {{.shares = true,
+          .by_threads = true,
+          .by_groups = true,
+          .stages = 2,
+          .sums = 64,
+          .staged = 80,
+          .straight = 34816},
+         128,
+         160},
     };
     const kiln_gpu h200 = row_of("h200");
     (void)state;
     for (uint32_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
-        const kiln_gpu_held held = {.sums = row[i].sums,
-                                    .operands = row[i].operands,
-                                    .live = row[i].live,
-                                    .straight = row[i].straight,
-                                    .staged = row[i].staged,
-                                    .places = row[i].places,
-                                    .shares = true};
-        const kiln_gpu_registers r = kiln_gpu_registers_of(&held, &h200, row[i].threads);
-        assert_true(r.needed <= r.expected || r.expected == h200.thread_registers);
-        if (fabs(r.expected / row[i].gave - 1) > 0.15)
-            fail_msg("row %u: %g expected, %g given", i, r.expected, row[i].gave);
-    }
-}
-
-/* Products of drawn candidates by instructions of warps, and of groups of warps, in f16. */
-static void ptxas_gives_products_of_warps_about_what_is_expected(void **state) {
-    static const struct {
-        double sums, operands, staged, copies, addresses, threads, gave;
-        bool groups;
-    } row[] = {
-        {128, 24, 0, 12, 10, 256, 216, false},    {64, 16, 0, 0, 4, 128, 106, false},
-        {64, 12, 32 + 16, 0, 2, 128, 160, false}, /* i8, loaded one by one */
-        {128, 16, 64, 0, 4, 128, 250, false},     {32, 12, 0, 9, 2, 128, 62, false},
-        {64, 0, 0, 16, 0, 128, 90, true},         {128, 0, 0, 12, 0, 256, 158, true},
-        {64, 0, 16 + 64, 0, 0, 256, 176, true},   {32, 0, 0, 36, 0, 256, 64, true},
-    };
-    const kiln_gpu h200 = row_of("h200");
-    (void)state;
-    for (uint32_t i = 0; i < KILN_ARRAY_COUNT(row); i++) {
-        const kiln_gpu_held held = {.sums = row[i].sums,
-                                    .operands = row[i].operands,
-                                    .staged = row[i].staged,
-                                    .copies = row[i].copies,
-                                    .addresses = row[i].addresses,
-                                    .by_threads = true,
-                                    .by_groups = row[i].groups,
-                                    .shares = true};
-        const kiln_gpu_registers r = kiln_gpu_registers_of(&held, &h200, row[i].threads);
+        const kiln_gpu_registers r = kiln_gpu_registers_of(&row[i].held, &h200, row[i].threads);
         if (fabs(r.expected / row[i].gave - 1) > 0.15)
             fail_msg("row %u: %g expected, %g given", i, r.expected, row[i].gave);
     }
@@ -157,18 +219,16 @@ static void fetches_of_windows_keep_their_places_while_stages_carry_them(void **
     assert_true(held.staged == 5 && held.copy_places == 5);
 }
 
-/* What lowering says to the assembler (kiln_registers_many). */
-static void threads_that_hold_many_values_get_all_that_their_group_may_have(void **state) {
+static void a_schedule_that_asks_for_groups_limits_registers(void **state) {
     const kiln_gpu h200 = row_of("h200");
     (void)state;
-    kiln_gpu_held held = {.sums = 40, .staged = 23, .live = 20, .shares = true};
-    const kiln_gpu_registers few = kiln_gpu_registers_of(&held, &h200, 128);
-    assert_true(few.expected == few.needed);
-    held.staged++;
-    const kiln_gpu_registers many = kiln_gpu_registers_of(&held, &h200, 128);
-    assert_true(many.needed == few.needed + 1 && many.expected > many.needed);
-    held.sums = 120, held.resident = 4; /* as a schedule says */
-    assert_true(kiln_gpu_registers_of(&held, &h200, 128).expected <= 128);
+    kiln_gpu_held held = {
+        .sums = 160, .operands = 16, .live = 17, .straight = 20, .stages = 1, .shares = true};
+    const kiln_gpu_registers alone = kiln_gpu_registers_of(&held, &h200, 128);
+    assert_true(alone.expected > 128);
+    held.resident = 4; /* 65536 registers of a unit, for 4 times 128 threads */
+    const kiln_gpu_registers together = kiln_gpu_registers_of(&held, &h200, 128);
+    assert_true(together.needed == alone.needed && together.expected == 128);
 }
 
 /* Fragments of a product of warps: of x two rows of pieces by four steps, of w four columns by
@@ -207,28 +267,40 @@ static void fragments_behind_an_xor_have_addresses_of_their_own(void **state) {
                                        "swizzle(w.read, 0, 8, 2, 1)\n") == 3 + 1);
 }
 
-/* Groups that a unit holds with so many registers. */
-static double groups_of(const kiln_gpu *gpu, double registers, double threads) {
-    return fmin(gpu->unit_threads / threads,
-                floor(gpu->unit_registers / (ceil(registers / 8) * 8 * threads)));
+static void trees_look_at_the_groups_that_fit_on_a_unit(void **state) {
+    const kiln_gpu h200 = row_of("h200");
+    const kiln_gpu_held held = {
+        .sums = 16, .live = 9, .operands = 4, .stages = 2, .straight = 7, .shares = true};
+    double input[KILN_GPU_REGISTER_INPUT_COUNT];
+    (void)state;
+    kiln_gpu_register_inputs(&held, &h200, 100, input); /* four warps */
+    assert_true(input[KILN_GPU_REGISTER_NEEDED] == 24 + 16 + 9 + 2);
+    assert_true(input[KILN_GPU_REGISTER_MOST] == 2048 / 128);
+    assert_true(input[KILN_GPU_REGISTER_FIT] == 65536 / (56 * 128)); /* 51 of a step of eight */
+    assert_true(input[KILN_GPU_REGISTER_FREE] == 56);                /* 65536 / (9 * 128) */
+    assert_true(input[KILN_GPU_REGISTER_ALONE] == h200.thread_registers);
+    assert_true(input[KILN_GPU_REGISTER_STAGES] == 2 && input[KILN_GPU_REGISTER_STRAIGHT] == 7);
+    kiln_gpu_register_inputs(&held, &h200, 1024, input);
+    assert_true(input[KILN_GPU_REGISTER_MOST] == 2 && input[KILN_GPU_REGISTER_ALONE] == 64);
 }
 
-static void expected_registers_leave_as_many_groups_as_needed_ones(void **state) {
+static void expected_registers_are_at_most_those_that_a_group_may_have(void **state) {
     const kiln_gpu h200 = row_of("h200"), opencl = row_of("opencl");
     (void)state;
-    double before = 0;
+    double before = 0, least = 255, most = 0;
     for (double sums = 1; sums <= 256; sums++) {
-        const bool many = sums >= KILN_REGISTERS_MANY; /* which take groups away */
-        const kiln_gpu_held held = {.sums = sums, .straight = 4096, .shares = true};
+        const kiln_gpu_held held = {
+            .sums = sums, .straight = 4096, .stages = (int)sums % 5, .shares = true};
         const kiln_gpu_registers r = kiln_gpu_registers_of(&held, &h200, 128);
-        if (r.needed <= h200.thread_registers && !many)
-            assert_true(groups_of(&h200, r.expected, 128) == groups_of(&h200, r.needed, 128));
         assert_true(r.needed > before); /* more sums never need less */
         before = r.needed;
+        least = fmin(least, r.expected), most = fmax(most, r.expected);
         assert_true(r.expected <= h200.thread_registers);
+        assert_true(kiln_gpu_registers_of(&held, &h200, 1024).expected <= 64);
         assert_true(kiln_gpu_registers_of(&held, &opencl, 128).expected <= opencl.thread_registers);
     }
     assert_true(before > h200.thread_registers); /* it is not cut */
+    assert_true(least < 48 && most > 200);
 }
 
 static void fragments_are_what_the_instruction_names(void **state) {
@@ -249,12 +321,12 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         test_with_arena(live_words_are_those_of_the_straight_code),
         test_with_arena(ptxas_gives_about_what_is_expected),
-        test_with_arena(ptxas_gives_products_of_warps_about_what_is_expected),
         test_with_arena(no_two_loads_share_a_register),
         test_with_arena(fetches_of_windows_keep_their_places_while_stages_carry_them),
-        test_with_arena(threads_that_hold_many_values_get_all_that_their_group_may_have),
+        test_with_arena(a_schedule_that_asks_for_groups_limits_registers),
         test_with_arena(fragments_behind_an_xor_have_addresses_of_their_own),
-        test_with_arena(expected_registers_leave_as_many_groups_as_needed_ones),
+        test_with_arena(trees_look_at_the_groups_that_fit_on_a_unit),
+        test_with_arena(expected_registers_are_at_most_those_that_a_group_may_have),
         test_with_arena(fragments_are_what_the_instruction_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

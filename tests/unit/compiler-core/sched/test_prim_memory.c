@@ -118,6 +118,9 @@ static void pipeline_marks_loops_that_fetch(void **state) {
     expect_line(chain_program(*state, 8, 16),
                 "compute_at(a, c.i)\npipeline(c.i, 2)\nproducer(c.i, 1)\n",
                 "  for c.i in 8 @pipeline(\"2\") @producer(load):");
+    expect_line(chain_program(*state, 8, 16),
+                "compute_at(a, c.i)\npipeline(c.i, 2)\nproducer(c.i, 2)\n",
+                "  for c.i in 8 @pipeline(\"2\") @producer(load) @box(load):");
     expect_line(chain_program(*state, 8, 16), "compute_at(a, c.i)\npipeline(c.i, 1)\n",
                 "  for c.i in 8:");
     static const char *const row[][2] = {
@@ -129,8 +132,9 @@ static void pipeline_marks_loops_that_fetch(void **state) {
         {"compute_at(a, c.i)\npipeline(c.i, 2)\npipeline(c.i, 2)\n", "c.i is a pipeline already"},
         {"annotate(c.i, \"pipeline=2\")\n", "stages of c.i are set by pipeline"},
         {"annotate(c.i, \"producer=load\")\n", "stages of c.i are set by pipeline"},
+        {"annotate(c.i, \"box=load\")\n", "stages of c.i are set by pipeline"},
         {"producer(c.i, 1)\n", "c.i is no pipeline"},
-        {"compute_at(a, c.i)\npipeline(c.i, 2)\nproducer(c.i, 2)\n", "2 is neither 0 nor 1"},
+        {"compute_at(a, c.i)\npipeline(c.i, 2)\nproducer(c.i, 3)\n", "3 is not 0, 1 or 2"},
         {"compute_at(a, c.i)\npipeline(c.i, 2)\nproducer(c.i, 1)\nproducer(c.i, 1)\n",
          "c.i has a producer already"},
     };

@@ -313,6 +313,14 @@ static void add_fragments(const kiln_gpu_estimate *e, counted *c, const kiln_fac
     issue(e, c, loads * (1 + rounded));
 }
 
+/* Whether units of the buffer's rows are exchanged by XOR. */
+static bool exchanges(const kiln_facts *facts, const kiln_facts_access *a) {
+    const kiln_layout *layout = &facts->p->buffer.data[a->buffer].layout;
+    bool found = false;
+    for (uint32_t j = 0; j < layout->piece_count; j++) found |= layout->piece[j].xor_modulus > 0;
+    return found;
+}
+
 static void add_access(const kiln_gpu_estimate *e, counted *c, const kiln_facts_access *a,
                        kiln_warp_places *places) {
     if (!a->in_memory) return;
@@ -334,6 +342,8 @@ static void add_access(const kiln_gpu_estimate *e, counted *c, const kiln_facts_
         kiln_warp_request_of(e->facts, c->s, a, &shape, width * a->element_bytes, places);
     /* A copy by the device is one instruction, and its data pass the port once. */
     if (!c->copied || a->stores) issue(e, c, requests);
+    /* An exchange leaves no distance from one address to the next. */
+    if (seen == KILN_SEEN_BY_GROUP && a->loads && exchanges(e->facts, a)) issue(e, c, requests);
     if (seen == KILN_SEEN_BY_GROUP) {
         l->shared_requests += requests * c->warps;
         l->shared_cycles += requests * c->warps * one.cycles;

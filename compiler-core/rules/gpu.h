@@ -52,6 +52,7 @@ typedef struct kiln_gpu_operand {
      * other rows are a vector longer, so that threads that write across rows use different
      * banks. */
     int64_t pitch;
+    int64_t ways;                /* of an exchange of vectors in place of that; 1: none */
     int block_dim;               /* dimension along k alone, outside all others of a plane; -1:
                                   * none */
     int64_t bytes;               /* of an element */
@@ -87,6 +88,7 @@ typedef struct kiln_gpu_tiling {
     kiln_gpu_tile row[KILN_GPU_ROWS_MAX];
     uint32_t step_count, preferred_step;
     int64_t step[KILN_GPU_STEPS_MAX][KILN_GPU_STEP_COLUMNS];
+    bool exchanged; /* vectors of rows are by default, in place of a pitch */
     kiln_sched_sample tile, steps;
 } kiln_gpu_tiling;
 
@@ -137,6 +139,8 @@ typedef struct kiln_gpu_needs {
                                           * registers */
     int64_t copied_bytes;                /* kiln_gpu_shared_bytes */
     int64_t stage_bytes;                 /* of shared memory, with the largest pitch */
+    int64_t exchanged_bytes;             /* the same with vectors exchanged in place of it */
+    bool exchanged;                      /* threads compute an address for each load of these */
 } kiln_gpu_needs;
 
 /* For tiles of threads, not of warps. */
@@ -158,6 +162,9 @@ int64_t kiln_gpu_unrolled(const kiln_gpu_tiling *t, int64_t steps, int64_t point
 
 /* Whether rows of the operand's copy are padded by default. */
 bool kiln_gpu_is_pitched(const kiln_gpu_operand *o);
+/* Ways in which the vectors of a row may be exchanged, so that threads that write across rows use
+ * different banks without a pitch; 1: none, as windows would read parts of two vectors. */
+int64_t kiln_gpu_exchange_ways(const kiln_gpu_operand *o);
 
 /* gpu_time.c: number of groups for the whole result. */
 double kiln_gpu_groups(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile);

@@ -137,6 +137,21 @@ bool kiln_gpu_is_pitched(const kiln_gpu_operand *o) {
     return turned || o->pitch * o->bytes < KILN_GPU_PITCH_BYTES; /* or windows read them */
 }
 
+#define EXCHANGE_WAYS 8 /* vectors of 16 bytes in all banks */
+
+int64_t kiln_gpu_exchange_ways(const kiln_gpu_operand *o) {
+    const bool turned = o->along + 1 != (int)o->rank && !o->packed,
+               whole = o->pitch * o->bytes == KILN_GPU_PITCH_BYTES && o->fixed[o->along] == 1 &&
+                       o->along_k[o->along] == 0;
+    return turned && whole ? EXCHANGE_WAYS : 1;
+}
+
+/* Bytes of rows in which vectors are exchanged: whole sets of them. */
+static int64_t exchanged_bytes_of(const kiln_gpu_operand *o, int64_t rows, int64_t row) {
+    const int64_t set = kiln_gpu_exchange_ways(o) * o->pitch;
+    return rows * parts_of(row, set) * set * o->bytes;
+}
+
 /* ---- groups ---------------------------------------------------------------------------------- */
 
 /* Distinct elements of the operand that a thread's points read while `part` steps of reduced
@@ -202,10 +217,15 @@ kiln_gpu_needs kiln_gpu_needs_of(const kiln_gpu_tiling *t, const kiln_gpu_tile *
     for (uint32_t a = 0; a < t->operand_count; a++) {
         const kiln_gpu_operand *o = &t->operand[a];
         const copying copy = copying_of(t, o, tile, needs.threads, block);
-        const int64_t rows = copy.elements / kiln_gpu_region(t, o, (uint32_t)o->along, tile, block);
+        const int64_t row = kiln_gpu_region(t, o, (uint32_t)o->along, tile, block),
+                      rows = copy.elements / row,
+                      bytes_pitched = ((rows + 1) * o->pitch + copy.elements) * o->bytes;
         needs.rounds[a] = copy.rounds;
         needs.copied_bytes += copy.elements * o->bytes;
-        needs.stage_bytes += ((rows + 1) * o->pitch + copy.elements) * o->bytes;
+        needs.stage_bytes += bytes_pitched;
+        needs.exchanged_bytes += kiln_gpu_exchange_ways(o) > 1
+                                     ? exchanged_bytes_of(o, parts_of(copy.elements, row), row)
+                                     : bytes_pitched;
         needs.fetched_words += copy.rounds * parts_of(o->fetch * o->bytes, 4);
         needs.places += is_odd(t, o, tile, needs.threads, block) ? copy.rounds * o->fetch : 0;
         needs.holds_too_many |= copy.rounds * o->fetch > KILN_PIPELINE_STAGED_MAX;

@@ -85,7 +85,8 @@ static fault fault_of_needs(const kiln_gpu_tiling *t, const kiln_gpu_needs *need
     if (registers > l->registers || registers * needs->threads > l->unit_registers ||
         (stages == 2 && needs->holds_too_many))
         return BY_REGISTERS;
-    return stages * needs->stage_bytes > l->shared_bytes ? BY_SHARED : FITS;
+    const int64_t bytes = KILN_MAX(needs->stage_bytes, needs->exchanged_bytes);
+    return stages * bytes > l->shared_bytes ? BY_SHARED : FITS;
 }
 
 /* Elements that a thread can copy at once: they must be contiguous, in the operand and in the
@@ -355,6 +356,18 @@ static uint32_t keep_legal(const kiln_gpu_tiling *t, kiln_gpu_tile *tile, uint32
     return kept;
 }
 
+/* Whether the preferred tile is expected to be faster with vectors exchanged: without a pitch more
+ * groups may fit on a unit, but each load has an address of its own. */
+static bool exchange_pays(const kiln_gpu_tiling *t) {
+    const kiln_gpu_tile *tile = &t->row[t->preferred];
+    const int64_t *step = t->step[t->preferred_step];
+    kiln_gpu_needs needs = kiln_gpu_needs_of(t, tile, step[KILN_GPU_BLOCK]);
+    const double pitched = kiln_gpu_cycles(t, tile, &needs, step[KILN_GPU_STAGES]);
+    needs.stage_bytes = needs.exchanged_bytes;
+    needs.exchanged = true;
+    return kiln_gpu_cycles(t, tile, &needs, step[KILN_GPU_STAGES]) < pitched;
+}
+
 static const char *say_empty(const search *f) {
     const kiln_gpu_limits *l = &f->t->limits;
     const char *last = f->by[BY_SHARED]      ? "the shared bytes of a group"
@@ -384,6 +397,8 @@ const char *kiln_gpu_choose_sizes(kiln_gpu_tiling *t) {
     for (uint32_t a = 0; a < t->operand_count; a++) {
         narrow_fetch(t, &t->operand[a]);
         kiln_gpu_note_reach(t, &t->operand[a]);
+        t->operand[a].ways = kiln_gpu_exchange_ways(&t->operand[a]);
     }
+    t->exchanged = exchange_pays(t);
     return NULL;
 }

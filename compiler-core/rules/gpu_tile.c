@@ -86,18 +86,35 @@ static bool pack(kiln_gpu_tiling *t, kiln_gpu_operand *o) {
     return true;
 }
 
-/* The copy in shared memory, whose rows may have gaps between them. */
+/* Rows with gaps between them, or with their vectors exchanged, so that threads that write across
+ * rows use different banks. */
+static void spread_banks(kiln_gpu_tiling *t, const kiln_gpu_operand *o, kiln_buffer shared) {
+    enum { PITCH, WAYS, WIDTH };
+    kiln_sched *s = t->s;
+    const bool exchanges = o->ways > 1;
+    const int64_t way[][WIDTH] = {{0, 1}, {o->pitch, 1}, {0, o->ways}};
+    const uint32_t preferred = exchanges && t->exchanged ? 2 : kiln_gpu_is_pitched(o);
+    const kiln_sched_int one = kiln_sched_const(1);
+    if (!exchanges) {
+        const int64_t pitch[] = {0, o->pitch};
+        const kiln_sched_sample apart = kiln_sched_categorical(s, pitch, 2, preferred);
+        kiln_sched_swizzle(kiln_sched_try(s), shared, kiln_sched_element(apart, 0), one, one, one);
+        return;
+    }
+    const kiln_sched_sample apart = kiln_sched_choice(s, WIDTH, way[0], 3, preferred);
+    kiln_sched_swizzle(kiln_sched_try(s), shared, kiln_sched_element(apart, PITCH),
+                       kiln_sched_const(o->pitch), kiln_sched_element(apart, WAYS), one);
+}
+
+/* The copy in shared memory. */
 static kiln_block copy_operand(kiln_gpu_tiling *t, kiln_gpu_operand *o) {
     kiln_sched *s = t->s;
     if (o->packed && !pack(t, o)) return 0;
     const kiln_block copy = kiln_gpu_copy_operand(t, o);
     if (!copy) return 0;
     const kiln_buffer shared = s->program->block.data[copy].buffer;
-    const int64_t pitch[] = {0, o->pitch};
     lay_out(t, o, shared);
-    const kiln_sched_sample apart = kiln_sched_categorical(s, pitch, 2, kiln_gpu_is_pitched(o));
-    const kiln_sched_int one = kiln_sched_const(1);
-    kiln_sched_swizzle(kiln_sched_try(s), shared, kiln_sched_element(apart, 0), one, one, one);
+    spread_banks(t, o, shared);
     return copy;
 }
 

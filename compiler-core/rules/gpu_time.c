@@ -94,13 +94,15 @@ static double bank_turns_of(const kiln_gpu_tiling *t, const kiln_gpu_operand *o,
 
 /* Slots of a warp for one step of the reduction. */
 typedef struct step_slots {
-    double sums, loads; /* of their operands */
+    double sums, loads; /* of their operands, */
+    double addresses;   /* and of loads whose place is no distance from another one's */
 } step_slots;
 
 /* Adjacent vectors of one thread make several threads read the same banks. */
-static step_slots slots_of(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile, int64_t points) {
+static step_slots slots_of(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile,
+                           const kiln_gpu_needs *needs) {
     const kiln_block_info *b = &t->s->program->block.data[t->block];
-    step_slots slots = {.sums = (double)points};
+    step_slots slots = {.sums = (double)needs->points};
     for (int i = 0; i < (int)b->iter_count; i++)
         if (b->iter[i].reduce && i != t->k) slots.sums *= (double)b->iter[i].extent;
     for (uint32_t a = 0; a < t->operand_count; a++) {
@@ -111,6 +113,8 @@ static step_slots slots_of(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile, 
         } else {
             slots.loads += loads_of(t, o, tile) * bank_turns_of(t, o, tile);
         }
+        if (needs->exchanged && kiln_gpu_exchange_ways(o) > 1)
+            slots.addresses += loads_of(t, o, tile);
     }
     return slots;
 }
@@ -179,11 +183,11 @@ static double looping_of(const kiln_gpu_tiling *t, const kiln_gpu_needs *needs, 
 double kiln_gpu_cycles(const kiln_gpu_tiling *t, const kiln_gpu_tile *tile,
                        const kiln_gpu_needs *needs, int64_t stages) {
     const kiln_gpu_limits *l = &t->limits;
-    const step_slots step = slots_of(t, tile, needs->points);
+    const step_slots step = slots_of(t, tile, needs);
     const double block = (double)needs->block, bytes = (double)needs->copied_bytes,
                  warps = ceil((double)needs->threads / (double)l->warp),
                  unrolled = (double)kiln_gpu_unrolled(t, needs->block, needs->points),
-                 issued = step.sums + step.loads;
+                 issued = step.sums + step.loads + step.addresses;
     const double groups = ceil(kiln_gpu_groups(t, tile) / (double)l->units),
                  resident = KILN_MIN(resident_of(t, needs, stages), groups),
                  blocks = parts_of(kiln_gpu_extent(t, t->k), needs->block),

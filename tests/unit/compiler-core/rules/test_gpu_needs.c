@@ -146,6 +146,29 @@ static int64_t read_again(const kiln_gpu_tile *tile, int64_t stride, bool rows) 
     return again;
 }
 
+/* Vectors are exchanged in whole sets of all banks, of rows that threads turn; those of windows and
+ * those that lie as they are read have none. */
+static void exchanged_rows_have_whole_sets_of_vectors(void **state) {
+    const kiln_gpu_tiling product = tables_of(*state, 0), windows = tables_of(*state, 1);
+    const kiln_gpu_operand *x = &product.operand[0], *w = &product.operand[1];
+    assert_int_equal(kiln_gpu_exchange_ways(x) * kiln_gpu_exchange_ways(w), 8);
+    for (uint32_t a = 0; a < windows.operand_count; a++)
+        assert_int_equal(kiln_gpu_exchange_ways(&windows.operand[a]), 1);
+    for (uint32_t r = 0; r < product.row_count; r++) {
+        const kiln_gpu_tile *tile = &product.row[r];
+        const kiln_gpu_operand *turned = kiln_gpu_exchange_ways(x) > 1 ? x : w,
+                               *other = turned == x ? w : x;
+        const kiln_gpu_needs needs = kiln_gpu_needs_of(&product, tile, 8);
+        const int64_t row = kiln_gpu_region(&product, turned, (uint32_t)turned->along, tile, 8),
+                      other_row = kiln_gpu_region(&product, other, (uint32_t)other->along, tile, 8),
+                      copied = kiln_gpu_copied_elements(&product, turned, tile, 8),
+                      other_copied = kiln_gpu_copied_elements(&product, other, tile, 8);
+        const int64_t whole = (copied + row - 1) / row * ((row + 31) / 32 * 32),
+                      pitched = (other_copied / other_row + 1) * other->pitch + other_copied;
+        assert_int_equal(needs.exchanged_bytes, (whole + pitched) * 4);
+    }
+}
+
 static void live_elements_are_those_that_taps_read_again(void **state) {
     const int64_t stride[] = {0, 2, 1};
     const kiln_gpu_tiling product = tables_of(*state, 0);
@@ -204,6 +227,7 @@ int main(void) {
         test_with_arena(rounds_are_as_few_as_hold_every_element),
         test_with_arena(no_other_plane_has_fewer_rounds),
         test_with_arena(needs_agree_with_single_questions),
+        test_with_arena(exchanged_rows_have_whole_sets_of_vectors),
         test_with_arena(live_elements_are_those_that_taps_read_again),
         test_with_arena(defaults_need_no_more_than_a_thread_has),
     };

@@ -341,6 +341,47 @@ static void groups_of_a_cluster_copy_for_each_other(void **state) {
     assert_int_equal(found, CLUSTER_DRAWS);
 }
 
+/* Threads write x across the rows of its copy, so vectors of these may be exchanged. */
+static const char *const turned[] = {
+    "program integers\ninput x: i32[72,48]\ninput w: i32[48,56]\noutput y: i32[72,56]\n"
+    "block mul(i:72, j:56 | k:48): y[i, j] sum= x[i, k] * w[k, j] init 0i32\n",
+    "program doubles\ninput x: f64[40,64]\ninput w: f64[64,64]\noutput y: f64[40,64]\n"
+    "block mul(i:40, j:64 | k:64): y[i, j] sum= x[i, k] * w[k, j] init 0.0f64\n",
+};
+
+static bool exchanges(const kiln_program *p) {
+    for (kiln_buffer b = 1; b < p->buffer.count; b++)
+        for (uint32_t j = 0; j < p->buffer.data[b].layout.piece_count; j++)
+            if (p->buffer.data[b].layout.piece[j].xor_modulus) return true;
+    return false;
+}
+
+#define EXCHANGED_DRAWS 2 /* of each program */
+
+static void exchanged_vectors_equal_the_interpreter(void **state) {
+    kiln_rand rand;
+    kiln_rand_init(&rand, 5);
+    for (size_t i = 0; i < KILN_ARRAY_COUNT(turned); i++) {
+        kiln_program *te = parsed(*state, turned[i]), *scheduled;
+        const kiln_space space = space_of(*state, te, "h200");
+        uint32_t found = 0;
+        assert_string_equal(space.rule, "tile");
+        for (uint32_t k = 0; k < 100 && found < EXCHANGED_DRAWS; k++) {
+            kiln_trace trace;
+            expect_ok(
+                kiln_trace_replay(&space.sketch[0].open, te, &rand, *state, &scheduled, &trace));
+            if (!exchanges(scheduled)) continue;
+            found++;
+            (void)expect_equal_everywhere(te, scheduled, space.target, *state);
+        }
+        assert_int_equal(found, EXCHANGED_DRAWS);
+        /* A pitch does as well, without an address for each load. */
+        kiln_trace trace;
+        expect_ok(kiln_space_default(&space, *state, &trace, &scheduled));
+        assert_false(exchanges(scheduled));
+    }
+}
+
 /* ---- large ones ------------------------------------------------------------------------------ */
 
 static const char *const large[] = {
@@ -480,6 +521,7 @@ int main(void) {
         test_with_arena(warp_groups_equal_the_interpreter),
         test_with_arena(groups_of_several_tiles_equal_the_interpreter),
         test_with_arena(groups_of_a_cluster_copy_for_each_other),
+        test_with_arena(exchanged_vectors_equal_the_interpreter),
         test_with_arena(products_of_matrices_equal_the_interpreter),
         test_with_arena(others_have_one_kind_of_instruction),
         test_with_arena(nothing_is_drawn_that_a_limit_forbids),

@@ -152,6 +152,8 @@ KILN_MUST_USE kiln_status kiln_c_write(const kiln_c_dialect *dialect, const kiln
                                        kiln_codegen_output *out_output);
 /* Conversion helpers that all dialects share, in terms of u8, s8, f32, ...; and those for f64. */
 extern const char kiln_c_helpers[], kiln_c_helpers_f64[];
+/* Those of CUDA C (c_cuda_words.c): types, instructions of warps, of groups of warps, tokens. */
+extern const char kiln_cuda_types[], kiln_cuda_warps[], kiln_cuda_groups[], kiln_cuda_tokens[];
 /* Class and spelling of an instruction, from instructions.def. */
 kiln_build_class kiln_c_class(kiln_build_op what);
 const char *kiln_c_spelling(kiln_build_op what);

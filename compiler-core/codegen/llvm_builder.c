@@ -709,7 +709,7 @@ void kiln_llvm_builder_init(kiln_llvm_builder *b, const kiln_target *target,
                              .builder = LLVMCreateBuilderInContext(context)};
     b->base.ops = &b->ops;
     if (!machine->has_library) b->ops.call = NULL;
-    if (machine->launches) kiln_llvm_add_warps(machine->launches, &b->ops);
+    if (machine->launches && kiln_llvm_has_warps(machine->launches)) kiln_llvm_add_warps(&b->ops);
 }
 
 void kiln_llvm_builder_deinit(kiln_llvm_builder *b) {

@@ -81,7 +81,9 @@ void kiln_llvm_add_text_attribute(kiln_llvm_builder *b, LLVMValueRef function, c
 
 /* PTX whose kernels say how many groups their clusters have, from what LLVM writes. */
 kiln_str kiln_llvm_name_clusters(kiln_str ptx, kiln_arena *arena);
-/* Adds the machine's members for whole warps (llvm_launch.c). */
-void kiln_llvm_add_warps(const kiln_llvm_launches *machine, kiln_builder_ops *ops);
+/* Whether the machine has NVIDIA's instructions of warps. */
+bool kiln_llvm_has_warps(const kiln_llvm_launches *machine);
+/* Adds the members for these (llvm_warp.c). */
+void kiln_llvm_add_warps(kiln_builder_ops *ops);
 
 #endif

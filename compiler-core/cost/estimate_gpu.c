@@ -45,23 +45,10 @@ static double stays(double bytes, double cache_bytes) {
 /* ---- properties of a launch
  * ------------------------------------------------------------------------ */
 
-static bool has_attribute(const kiln_facts *facts, const kiln_facts_statement *s,
-                          kiln_attribute_id id) {
-    bool found = false;
-    for (uint32_t k = 1; k < s->depth && !found; k++)
-        found = kiln_stmt_attribute(facts->p, facts->loop[s->path[k]].stmt, id);
-    return found;
-}
-
-/* Whether extra threads fetch for a loop around it. */
-static bool has_producer(const kiln_facts *facts, const kiln_facts_statement *s) {
-    return has_attribute(facts, s, KILN_ATTRIBUTE_PRODUCER);
-}
-
 static void measure_group(const kiln_facts *facts, const kiln_facts_statement *s,
                           kiln_gpu_launch *l) {
     l->used = true;
-    l->producers |= has_producer(facts, s);
+    l->producers |= kiln_grid_has(facts, s, KILN_ATTRIBUTE_PRODUCER);
     l->groups = fmax(l->groups, kiln_grid_loops_of(facts, s).groups);
     for (uint32_t k = 1; k < s->depth; k++) {
         const kiln_attribute *resident =
@@ -169,8 +156,8 @@ static counted begin(const kiln_gpu_estimate *e, const kiln_facts_statement *s) 
 static void find_way(const kiln_gpu_estimate *e, counted *c) {
     const kiln_facts *facts = e->facts;
     c->writes_group = kiln_grid_seen_by(facts, c->s->access[0].buffer) == KILN_SEEN_BY_GROUP;
-    c->fetches = c->writes_group && has_producer(facts, c->s);
-    c->boxes = c->fetches && has_attribute(facts, c->s, KILN_ATTRIBUTE_BOX);
+    c->fetches = c->writes_group && kiln_grid_has(facts, c->s, KILN_ATTRIBUTE_PRODUCER);
+    c->boxes = c->fetches && kiln_grid_has(facts, c->s, KILN_ATTRIBUTE_BOX);
     if (c->boxes) c->l->producer_instructions += BOX_INSTRUCTIONS * c->rounds;
     c->copied = c->writes_group && (c->fetches || stages_of(facts, c->s) > 2) &&
                 e->target->gpu->capability >= KILN_COPIES_CAPABILITY;
@@ -241,18 +228,6 @@ static double sectors_of_waves(const kiln_gpu_estimate *e, const counted *c,
     return sectors;
 }
 
-/* Groups of a cluster that get the same boxes, which are read once for all of them. */
-static double sharers_of(const kiln_facts *facts, const counted *c, const kiln_facts_access *a) {
-    double groups = 1;
-    for (uint32_t k = 1; k < c->group_level && c->boxes; k++) {
-        const kiln_facts_loop *loop = &facts->loop[c->s->path[k]];
-        if (facts->p->stmt.data[loop->stmt].axis == KILN_AXIS_CLUSTER &&
-            loop->kind == KILN_LOOP_BIND && !kiln_grid_moves(a, loop->var))
-            groups *= (double)loop->extent;
-    }
-    return groups;
-}
-
 static void add_traffic(const kiln_gpu_estimate *e, const counted *c, const kiln_facts_access *a,
                         double sectors) {
     const kiln_gpu *gpu = e->target->gpu;
@@ -264,8 +239,8 @@ static void add_traffic(const kiln_gpu_estimate *e, const counted *c, const kiln
         KILN_WARP_SECTOR_BYTES;
     const double l1 = gpu->unit_shared_bytes - c->l->shared_bytes * c->l->occupancy;
     const double kept = a->stores ? 0 : stays(own * c->l->occupancy, l1);
-    const double l2 =
-        (kept * fmin(own, asked) + (1 - kept) * asked) * groups / sharers_of(e->facts, c, a);
+    const double l2 = (kept * fmin(own, asked) + (1 - kept) * asked) * groups /
+                      (c->boxes ? kiln_grid_sharers(e->facts, c->s, a) : 1);
     const double all = a->lines[0] * KILN_WARP_SECTOR_BYTES;
     const double waves = sectors_of_waves(e, c, a) * KILN_WARP_SECTOR_BYTES;
     const double in_l2 = stays(e->facts->bytes, (double)gpu->l2_bytes);

@@ -43,3 +43,22 @@ double kiln_grid_virtual_threads(const kiln_facts *facts, const kiln_facts_state
     }
     return count;
 }
+
+double kiln_grid_sharers(const kiln_facts *facts, const kiln_facts_statement *s,
+                         const kiln_facts_access *a) {
+    double groups = 1;
+    for (uint32_t k = 1; k < s->depth; k++) {
+        const kiln_facts_loop *loop = &facts->loop[s->path[k]];
+        if (loop->level == KILN_LEVEL_GRID && !kiln_grid_moves(a, loop->var) &&
+            facts->p->stmt.data[loop->stmt].axis == KILN_AXIS_CLUSTER)
+            groups *= (double)loop->extent;
+    }
+    return groups;
+}
+
+bool kiln_grid_has(const kiln_facts *facts, const kiln_facts_statement *s, kiln_attribute_id id) {
+    bool found = false;
+    for (uint32_t k = 1; k < s->depth && !found; k++)
+        found = kiln_stmt_attribute(facts->p, facts->loop[s->path[k]].stmt, id);
+    return found;
+}

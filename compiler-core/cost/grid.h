@@ -23,4 +23,10 @@ bool kiln_grid_moves(const kiln_facts_access *a, kiln_var var);
 double kiln_grid_virtual_threads(const kiln_facts *facts, const kiln_facts_statement *s,
                                  const kiln_facts_access *a, uint32_t level, bool own);
 
+/* Groups of a cluster for which the access is the same. */
+double kiln_grid_sharers(const kiln_facts *facts, const kiln_facts_statement *s,
+                         const kiln_facts_access *a);
+/* Whether a loop around the statement has the attribute. */
+bool kiln_grid_has(const kiln_facts *facts, const kiln_facts_statement *s, kiln_attribute_id id);
+
 #endif

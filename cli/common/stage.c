@@ -178,7 +178,7 @@ static kiln_status print_stage(const stage_context *c, kiln_graph *graph) {
     st = kiln_compilation_of_model(graph, o->target, &o->accuracy, c->arena, &compilation);
     if (st) return st;
     const kiln_tasks tasks = compilation->searched; /* numbered as kiln tune does */
-    if (strcmp(o->stage, "space") == 0 && !o->task) print_hosted(c, compilation);
+    if (!o->task) print_hosted(c, compilation);
     for (size_t i = 0; i < KILN_ARRAY_COUNT(task_stages); i++)
         if (strcmp(o->stage, task_stages[i].name) == 0)
             return print_tasks(c, &tasks, task_stages[i].print);

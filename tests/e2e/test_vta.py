@@ -107,7 +107,9 @@ def test_invalid_machines_are_refused(world):
     # Floats are the host's: there is nothing for a device to tune.
     [layer] = world.json("explain", world.zoo("gemm:4x4x4"), "--stage", "plan", "--target", "pynq-vta")[-1]["layers"]
     assert layer["on_host"], layer
-    assert "# on the host: matmul 4x4 over 4: " in world.run("explain", world.zoo("gemm:4x4x4"), "--stage", "space", "--target", "pynq-vta").stdout
+    small = world.zoo("gemm:4x4x4")
+    for stage in ("space", "tasks", "loops", "tokens"):  # else a stage of no task would print nothing
+        assert "# on the host: matmul 4x4 over 4: " in world.run("explain", small, "--stage", stage, "--target", "pynq-vta").stdout
     # Three channels in tiles of 16 pay for 32 results of 3x3, two do not for two results of one pixel.
     places = [world.json("explain", world.zoo(f"conv:{shape},1,1,1_int8"), "--stage", "plan", "--target", "pynq-vta")[-1]["layers"][0]["on_host"]
               for shape in ("3,56,56,32,3,3,1,1,1,1,1,1", "2,56,56,2,1,1,1,1,0,0,0,0")]

@@ -96,30 +96,9 @@ static bool is_of_piece(const kiln_walk *w, kiln_expr e, const place *at) {
     return false;
 }
 
-/* The value of an expression of the piece's variables alone. False: it has other variables. */
 static bool value_at(const kiln_walk *w, kiln_expr e, const place *at, int64_t *out) {
-    const kiln_expr_node *node = kiln_expr_get(w->p, e);
-    int64_t x, y;
-    if (kiln_expr_as_int(w->p, e, out)) return true;
-    if (node->op == KILN_EXPR_VAR) {
-        for (uint32_t i = 0; i < KILN_ARRAY_COUNT(at->var); i++)
-            if (at->var[i] == node->payload.id) {
-                *out = at->value[i];
-                return true;
-            }
-        return false;
-    }
-    if (node->operand_count != 2 || !value_at(w, kiln_expr_operand(w->p, e, 0), at, &x) ||
-        !value_at(w, kiln_expr_operand(w->p, e, 1), at, &y))
-        return false;
-    switch ((kiln_expr_op)node->op) {
-    case KILN_EXPR_ADD: *out = x + y; return true;
-    case KILN_EXPR_SUB: *out = x - y; return true;
-    case KILN_EXPR_MUL: *out = x * y; return true;
-    case KILN_EXPR_FLOORDIV: *out = y > 0 ? kiln_floordiv(x, y) : 0; return y > 0;
-    case KILN_EXPR_FLOORMOD: *out = y > 0 ? kiln_floormod(x, y) : 0; return y > 0;
-    default: return false;
-    }
+    const kiln_var_values values = {KILN_ARRAY_COUNT(at->var), at->var, at->value};
+    return kiln_expr_value(w->p, e, &values, out);
 }
 
 /* An index as the sum of a part outside of the piece and the piece's part. */

@@ -362,3 +362,37 @@ kiln_interval kiln_expr_bounds(const kiln_program *p, kiln_expr e, const kiln_in
     kiln_bounds_init(&b, p, range);
     return kiln_bounds_of(&b, e);
 }
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+#define VALUE_OPERANDS 2
+
+static bool value_of_var(kiln_var var, const kiln_var_values *at, int64_t *out_value) {
+    for (uint32_t i = 0; i < at->count; i++) {
+        if (at->var[i] != var) continue;
+        *out_value = at->value[i];
+        return true;
+    }
+    return false;
+}
+
+bool kiln_expr_value(const kiln_program *p, kiln_expr e, const kiln_var_values *at,
+                     int64_t *out_value) {
+    const kiln_expr_node *node = kiln_expr_get(p, e);
+    kiln_scalar operand[VALUE_OPERANDS];
+    kiln_dtype from = (kiln_dtype)node->dtype;
+    if (node->op == KILN_EXPR_VAR) return value_of_var(node->payload.id, at, out_value);
+    if (kiln_expr_as_int(p, e, out_value)) return true;
+    if (node->op == KILN_EXPR_LOAD || node->operand_count == 0 ||
+        node->operand_count > VALUE_OPERANDS)
+        return false;
+    for (uint32_t i = 0; i < node->operand_count; i++) {
+        const kiln_expr part = kiln_expr_operand(p, e, i);
+        from = (kiln_dtype)kiln_expr_get(p, part)->dtype;
+        if (kiln_dtype_is_float(from) || !kiln_expr_value(p, part, at, &operand[i].i)) return false;
+    }
+    if (kiln_dtype_is_float((kiln_dtype)node->dtype)) return false;
+    *out_value =
+        kiln_scalar_apply((kiln_expr_op)node->op, from, (kiln_dtype)node->dtype, operand).i;
+    return true;
+}

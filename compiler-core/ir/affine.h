@@ -45,6 +45,16 @@ kiln_expr kiln_affine_to_expr(kiln_program *p, const kiln_affine *affine);
 int64_t kiln_affine_coefficient(const kiln_program *p, const kiln_affine *affine, kiln_var var);
 /* True only when proved for every value of the variables. */
 bool kiln_expr_prove(kiln_program *p, kiln_expr condition);
+/* Values of some variables. */
+typedef struct kiln_var_values {
+    uint32_t count;
+    const kiln_var *var;  /* [count] */
+    const int64_t *value; /* [count] */
+} kiln_var_values;
+/* The value of an integer expression of these variables alone, computed directly. False: it has
+ * other variables, loads, selects or floats. */
+bool kiln_expr_value(const kiln_program *p, kiln_expr e, const kiln_var_values *at,
+                     int64_t *out_value);
 /* Offset in elements of a logical index in the buffer's physical layout, simplified. */
 kiln_expr kiln_buffer_offset(kiln_program *p, kiln_buffer buffer, const kiln_expr *index);
 

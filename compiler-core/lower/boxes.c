@@ -1,11 +1,11 @@
 #include "compiler-core/lower/boxes.h"
 
+#include "base/check.h"
 #include "base/integer.h"
 #include "base/macros.h"
 #include "compiler-core/ir/affine.h"
 #include "compiler-core/ir/device.h"
 #include "compiler-core/ir/intrinsic.h"
-#include "compiler-core/ir/scalar.h"
 
 #define VARS_MAX 16
 #define POINTS_MAX (1 << 16)
@@ -26,12 +26,10 @@ typedef struct fetch {
     kiln_stmt nest, copy;
     kiln_buffer from, to;
     uint32_t rank, var_count;
-    kiln_var var[VARS_MAX]; /* of threads and loops */
-    int64_t first[VARS_MAX], extent[VARS_MAX];
+    kiln_var var[VARS_MAX]; /* of threads and loops; of others one value alone */
+    int64_t first[VARS_MAX], extent[VARS_MAX], value[VARS_MAX]; /* `value`: at the point in hand */
     kiln_var lane_var; /* of a vectorized loop, whose copies are no points of their own; 0: none */
     int64_t lanes;
-    int64_t *value;  /* [var count] at the point in hand */
-    bool *is_inside; /* [var count] of `var`, the lanes' variable and the producer's thread.z */
     /* The parts of index and place that these variables decide. */
     kiln_affine source[KILN_MAP_RANK_MAX], target;
     int64_t outside; /* the rest of the place is a multiple of this; 0: it is 0 */
@@ -42,39 +40,24 @@ typedef struct fetch {
 
 /* ---- values at a point ----------------------------------------------------------------------- */
 
-static bool is_inside(const fetch *f, kiln_expr e) {
-    const kiln_expr_node *node = kiln_expr_get(f->p, e);
-    if (node->op == KILN_EXPR_LOAD) return false;
-    bool all = node->op != KILN_EXPR_VAR || f->is_inside[node->payload.id];
-    for (uint32_t i = 0; i < node->operand_count && all; i++)
-        all = is_inside(f, kiln_expr_operand(f->p, e, i));
-    return all;
-}
-
-/* Of an expression of inside variables, without selects. */
-static int64_t value_of(const fetch *f, kiln_expr e) {
-    const kiln_expr_node *node = kiln_expr_get(f->p, e);
-    kiln_scalar operand[2] = {{.i = 0}};
-    kiln_dtype from = (kiln_dtype)node->dtype;
-    if (node->op == KILN_EXPR_INT) return node->payload.i;
-    if (node->op == KILN_EXPR_VAR) return f->value[node->payload.id];
-    for (uint32_t i = 0; i < node->operand_count; i++) {
-        const kiln_expr part = kiln_expr_operand(f->p, e, i);
-        from = (kiln_dtype)kiln_expr_get(f->p, part)->dtype;
-        operand[i].i = value_of(f, part);
-    }
-    return kiln_scalar_apply((kiln_expr_op)node->op, from, (kiln_dtype)node->dtype, operand).i;
+/* False: other variables decide. */
+static bool value_of(const fetch *f, kiln_expr e, int64_t *out) {
+    const kiln_var_values at = {f->var_count, f->var, f->value};
+    return kiln_expr_value(f->p, e, &at, out);
 }
 
 static int64_t sum_of(const fetch *f, const kiln_affine *a) {
     int64_t sum = 0;
-    for (uint32_t i = 0; i < a->term_count; i++) sum += a->coefficient[i] * value_of(f, a->term[i]);
+    for (uint32_t i = 0; i < a->term_count; i++) {
+        int64_t value = 0;
+        KILN_CHECK(value_of(f, a->term[i], &value)); /* as when it was split */
+        sum += a->coefficient[i] * value;
+    }
     return sum;
 }
 
-static bool uses_inside(const fetch *f, kiln_expr e) {
-    bool any = kiln_expr_uses_var(f->p, e, f->launch->group_var[2]) ||
-               (f->lane_var && kiln_expr_uses_var(f->p, e, f->lane_var));
+static bool uses_own(const fetch *f, kiln_expr e) {
+    bool any = false;
     for (uint32_t i = 0; i < f->var_count && !any; i++)
         any = kiln_expr_uses_var(f->p, e, f->var[i]);
     return any;
@@ -87,11 +70,12 @@ static bool split(const fetch *f, kiln_expr e, kiln_affine *inside, int64_t *out
     *inside = (kiln_affine){.term_count = 0};
     *out_multiple = all.constant;
     for (uint32_t i = 0; i < all.term_count; i++) {
-        if (!uses_inside(f, all.term[i])) {
+        int64_t any;
+        if (!uses_own(f, all.term[i])) {
             *out_multiple = kiln_gcd(*out_multiple, all.coefficient[i]);
             continue;
         }
-        if (!is_inside(f, all.term[i])) return false;
+        if (!value_of(f, all.term[i], &any)) return false;
         inside->term[inside->term_count] = all.term[i];
         inside->coefficient[inside->term_count++] = all.coefficient[i];
     }
@@ -104,7 +88,9 @@ static bool split(const fetch *f, kiln_expr e, kiln_affine *inside, int64_t *out
 static bool runs(const fetch *f) {
     for (kiln_stmt at = f->copy;; at = f->p->stmt.data[at].parent) {
         const kiln_stmt_info *s = &f->p->stmt.data[at];
-        if (s->kind == KILN_STMT_IF && !value_of(f, s->condition)) return false;
+        int64_t holds = 1;
+        if (s->kind == KILN_STMT_IF) KILN_CHECK(value_of(f, s->condition, &holds));
+        if (!holds) return false;
         if (at == f->nest) return true;
     }
 }
@@ -112,48 +98,46 @@ static bool runs(const fetch *f) {
 /* False behind the last point. */
 static bool next(fetch *f) {
     for (uint32_t i = f->var_count; i-- > 0;) {
-        if (++f->value[f->var[i]] < f->first[i] + f->extent[i]) return true;
-        f->value[f->var[i]] = f->first[i];
+        if (++f->value[i] < f->first[i] + f->extent[i]) return true;
+        f->value[i] = f->first[i];
     }
     return false;
 }
 
 static bool add_var(fetch *f, kiln_var var, int64_t first, int64_t extent) {
     if (f->var_count == VARS_MAX) return false;
-    f->is_inside[var] = true;
-    f->value[var] = first;
     f->var[f->var_count] = var;
-    f->first[f->var_count] = first;
+    f->first[f->var_count] = f->value[f->var_count] = first;
     f->extent[f->var_count++] = extent;
     return true;
 }
 
-/* Finds the variables of the nest and of the threads. False: they are too many, or the copy depends
- * on others. */
+/* Finds the variables of the nest and of the threads. False: they are too many, or conditions
+ * around the copy ask for others or for single lanes. */
 static bool find_vars(fetch *f) {
     const kiln_program *p = f->p;
     const kiln_launch *l = f->launch;
     bool all = true;
     for (uint32_t d = 0; d < 2; d++)
         if (l->group_var[d]) all &= add_var(f, l->group_var[d], 0, l->group_size[d]);
-    f->is_inside[l->group_var[2]] = true;
-    f->value[l->group_var[2]] = l->group_size[2] - 1;
+    if (l->group_var[2]) all &= add_var(f, l->group_var[2], l->group_size[2] - 1, 1);
     f->lanes = 1;
     for (kiln_stmt at = f->copy; all; at = p->stmt.data[at].parent) {
         const kiln_stmt_info *s = &p->stmt.data[at];
-        if (s->kind == KILN_STMT_FOR && s->loop_kind == KILN_LOOP_VECTORIZE) {
-            f->is_inside[s->var] = true;
-            f->value[s->var] = s->first;
+        const bool is_lanes = s->kind == KILN_STMT_FOR && s->loop_kind == KILN_LOOP_VECTORIZE;
+        if (is_lanes) {
             f->lane_var = s->var;
             f->lanes = s->extent;
-        } else if (s->kind == KILN_STMT_FOR) {
-            all = add_var(f, s->var, s->first, s->extent);
         }
+        if (s->kind == KILN_STMT_FOR) all = add_var(f, s->var, s->first, is_lanes ? 1 : s->extent);
         if (at == f->nest) break;
     }
     for (kiln_stmt at = f->copy; all; at = p->stmt.data[at].parent) {
         const kiln_stmt_info *s = &p->stmt.data[at];
-        all = s->kind != KILN_STMT_IF || is_inside(f, s->condition);
+        int64_t any;
+        all = s->kind != KILN_STMT_IF ||
+              (value_of(f, s->condition, &any) &&
+               (f->lanes == 1 || !kiln_expr_uses_var(p, s->condition, f->lane_var)));
         if (at == f->nest) break;
     }
     return all;
@@ -393,9 +377,7 @@ static bool find_box(search *s, kiln_stmt copy) {
                .nest = nest_of(p, copy),
                .copy = copy,
                .to = info.buffer,
-               .from = kiln_expr_get(p, info.value)->payload.id,
-               .value = KILN_ARENA_ARRAY(s->arena, int64_t, p->var.count),
-               .is_inside = KILN_ARENA_ARRAY(s->arena, bool, p->var.count)};
+               .from = kiln_expr_get(p, info.value)->payload.id};
     kiln_launch_box box = {.nest = f.nest, .copy = copy};
     kiln_manifest_map map;
     return find_vars(&f) && find_forms(&f) && find_points(&f) && find_map(&f, &map, &box) &&

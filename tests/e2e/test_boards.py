@@ -120,7 +120,7 @@ def test_a_module_runs_remotely_on_an_emulated_board(world):
     assert len(a) == len(b) == 32 * 32 and max(abs(x - y) for x, y in zip(a, b)) < 1e-4
     done = world.run("run", "--on", "rpi4", "--tracker", address, there, "--bench")
     assert "say nothing about a real one" in done.stderr and "of peak" not in done.stdout, (done.stderr, done.stdout)
-    world.refused("run", "--on", "rpi4", "--tracker", address, here, says="not a x86_64")
+    world.refused("run", "--on", "rpi4", "--tracker", address, here, says="not x86_64")
 
 
 def test_the_doctor_on_the_board_says_what_is_wrong_with_it(world):

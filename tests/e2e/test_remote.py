@@ -138,7 +138,7 @@ def test_a_missing_board_is_an_error_that_lists_the_boards(world):
 def test_a_module_of_another_machine_is_refused_by_what_is_missing(world):
     address, _ = fleet(world)
     module = compiled(world, "gemm:8x8x8", "--target", "rpi4")
-    world.refused("run", "--on", "board", "--tracker", address, module, says="not a aarch64")
+    world.refused("run", "--on", "board", "--tracker", address, module, says="not aarch64")
     free_again(world, address)
 
 

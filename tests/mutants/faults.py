@@ -355,7 +355,7 @@ FAULTS += [(name, file, old, new, NULL_DEVICE) for name, file, old, new in [
 FAULTS += [(name, file, old, new, LANES) for name, file, old, new in [
     ("each lane is built to have its own value", "compiler-core/codegen/walk_stmt.c", "if (exchange) value =", "if (false) value ="),
     ("text exchanges with the neighbour", "compiler-core/codegen/c_cuda.c", "kiln_c_whole(b, v), lanes);", "kiln_c_whole(b, v), 1u); (void)lanes;"),
-    ("PTX has another exchange", "compiler-core/codegen/llvm_launch.c", "llvm.nvvm.shfl.sync.bfly.i32", "llvm.nvvm.shfl.sync.down.i32"),
+    ("PTX has another exchange", "compiler-core/codegen/llvm_warp.c", "llvm.nvvm.shfl.sync.bfly.i32", "llvm.nvvm.shfl.sync.down.i32"),
 ]]
 
 # Pitches and XORs of shared memory: where addresses are made, and where layouts say what they are.

@@ -366,8 +366,9 @@ def kiln_clock():
     return clock.perf_counter()
 
 
-PARTS = {"slots": slots, "tensor": tensor, "triton": triton, "heuristic": heuristic, "zoo": zoo, "drawn": drawn, "warps": warps, "time": time, "pocl": pocl.beside_own_code, "clblast": pocl.beside_clblast}
-ASSEMBLED = {"slots", "tensor", "triton", "zoo", "drawn", "warps", "time"}  # parts that need ptxas
+PARTS = {"slots": slots, "tensor": tensor, "triton": triton, "heuristic": heuristic, "zoo": zoo, "drawn": drawn, "warps": warps, "time": time, "fit": fit, "pocl": pocl.beside_own_code, "clblast": pocl.beside_clblast}
+ASSEMBLED = {"slots", "tensor", "triton", "zoo", "drawn", "warps", "time", "fit"}  # parts that need ptxas
+WRITING = {"fit"}  # parts that change a file of the project: only where they are named
 
 
 def add_options(parser):

@@ -1,24 +1,17 @@
 """Decision trees that say how many registers ptxas gives a kernel, from what the cost model counts before lowering (decision 168).
 
-Each tree is grown on rows drawn with replacement, by entropy of the registers in steps of STEPS; the leaf with most to gain is split
-next. A leaf says the number that is within NEAR of most of its rows. The trees' median counts."""
+scikit-learn grows each tree on rows drawn with replacement, by entropy of the registers in steps of STEPS. A leaf says the number that
+is within NEAR of most of its rows. The trees' median counts."""
 import bisect
 import math
-import random
 import statistics
 
-TREES, LEAVES, LEAF_ROWS, CUTS = 9, 40, 10, 150
+TREES, LEAVES, LEAF_ROWS = 9, 40, 10
 NEAR = 0.15
 STEPS = [16, 20, 24, 29, 31, 33, 37, 41, 44, 47, 49, 53, 57, 61, 65, 69, 74, 81, 88, 97, 106, 118, 129, 140, 153, 169, 185, 205, 230]
 MOST = 255
 SIDE_SHARE = 0.7  # inputs that a split may look at
 BESIDE = 0.1  # weight of a launch that is not its candidate's widest
-
-
-def entropy(counts):
-    """Times the sum of counts."""
-    total = sum(counts)
-    return sum(c * math.log(total / c) for c in counts if c > 0)
 
 
 def given(rows):
@@ -31,87 +24,31 @@ def given(rows):
     return best[len(best) // 2]
 
 
-def cuts_of(values):
-    """Between neighbouring values, at most CUTS."""
-    known = sorted(set(values))
-    if len(known) > CUTS:
-        ordered = sorted(values)
-        known = sorted({ordered[i * (len(ordered) - 1) // CUTS] for i in range(CUTS + 1)})
-    return [round((a + b) / 2, 2) for a, b in zip(known, known[1:])]
-
-
-class Grower:
-    """`rows`: (inputs, registers, weight)."""
-
-    def __init__(self, rows, rand):
-        self.rows, self.rand = rows, rand
-        self.cuts = [cuts_of([x[0][i] for x in rows]) for i in range(len(rows[0][0]))]
-        self.place = [[bisect.bisect_left(self.cuts[i], x[0][i]) for i in range(len(self.cuts))] for x in rows]
-        self.step = [bisect.bisect_left(STEPS, x[1]) for x in rows]
-
-    def split(self, chosen):
-        """The best split of rows [(row, weight)]: (gain, input, cut) or None."""
-        inputs = sorted(self.rand.sample(range(len(self.cuts)), max(1, round(SIDE_SHARE * len(self.cuts)))))
-        whole = [0.0] * (len(STEPS) + 1)
-        for row, weight in chosen:
-            whole[self.step[row]] += weight
-        before, best = entropy(whole), None
-        for i in inputs:
-            if not self.cuts[i]:
-                continue
-            found = [None] * (len(self.cuts[i]) + 1)
-            for row, weight in chosen:
-                at = self.place[row][i]
-                if found[at] is None:
-                    found[at] = [0, [0.0] * len(whole)]
-                found[at][0] += 1
-                found[at][1][self.step[row]] += weight
-            left, number = [0.0] * len(whole), 0
-            for at, here in enumerate(found[:-1]):
-                if here is None:
-                    continue
-                number += here[0]
-                left = [a + b for a, b in zip(left, here[1])]
-                if number < LEAF_ROWS or len(chosen) - number < LEAF_ROWS:
-                    continue
-                gain = before - entropy(left) - entropy([a - b if a - b > 1e-9 else 0 for a, b in zip(whole, left)])
-                if best is None or gain > best[0] + 1e-9:
-                    best = gain, i, at
-        return best
-
-    def tree(self):
-        """Nested: (input, limit, not above, above), or the registers of a leaf."""
-        drawn = [0] * len(self.rows)
-        for _ in self.rows:
-            drawn[self.rand.randrange(len(self.rows))] += 1
-        root = [[(row, n * self.rows[row][2]) for row, n in enumerate(drawn) if n]]
-        leaves = [(self.split(root[0]), root)]
-        for _ in range(LEAVES - 1):
-            open_leaves = [leaf for leaf in leaves if leaf[0]]
-            if not open_leaves:
-                break
-            (_, i, at), node = best = max(open_leaves, key=lambda leaf: leaf[0][0])
-            leaves.remove(best)
-            sides = [[x for x in node[0] if self.place[x[0]][i] <= at]], [[x for x in node[0] if self.place[x[0]][i] > at]]
-            node[:] = [i, self.cuts[i][at], *sides]
-            leaves += [(self.split(side[0]), side) for side in sides]
-        return settled(root, self.rows)
-
-
-def settled(node, rows):
-    """The splits, with what all rows say at the leaves, not only those drawn."""
-    if len(node) == 1:
+def settled(tree, node, rows):
+    """The splits below, (input, limit, not above, above), with what all rows say at the leaves, not only those drawn; or that number."""
+    if tree.children_left[node] < 0:
         return given([row[1:] for row in rows])
-    i, limit = node[:2]
-    low = settled(node[2], [row for row in rows if row[0][i] <= limit])
-    high = settled(node[3], [row for row in rows if row[0][i] > limit])
+    i, limit = int(tree.feature[node]), round(float(tree.threshold[node]), 2)
+    low = settled(tree, tree.children_left[node], [row for row in rows if row[0][i] <= limit])
+    high = settled(tree, tree.children_right[node], [row for row in rows if row[0][i] > limit])
     return low if low == high else (i, limit, low, high)
 
 
 def grow(rows, seed=1):
-    rand = random.Random(seed)
-    grower = Grower(rows, rand)
-    return [grower.tree() for _ in range(TREES)]
+    """`rows`: (inputs, registers, weight)."""
+    import numpy
+    from sklearn.tree import DecisionTreeClassifier
+    rand, trees = numpy.random.default_rng(seed), []
+    inputs, weight = numpy.array([x[0] for x in rows]), numpy.array([x[2] for x in rows])
+    step = numpy.array([bisect.bisect_left(STEPS, x[1]) for x in rows])
+    for number in range(TREES):
+        drawn = numpy.bincount(rand.integers(len(rows), size=len(rows)), minlength=len(rows))
+        some = drawn > 0
+        model = DecisionTreeClassifier(criterion="entropy", max_leaf_nodes=LEAVES, min_samples_leaf=LEAF_ROWS, max_features=SIDE_SHARE,
+                                       random_state=number)
+        model.fit(inputs[some], step[some], sample_weight=(drawn * weight)[some])
+        trees.append(settled(model.tree_, 0, rows))
+    return trees
 
 
 def says(trees, inputs):

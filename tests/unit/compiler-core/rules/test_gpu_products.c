@@ -290,7 +290,7 @@ static int64_t cluster_of(const kiln_trace *trace) {
 }
 
 #define TURNING_DRAWS 1
-#define CLUSTER_DRAWS 2
+#define CLUSTER_DRAWS 1
 
 /* Producers go on with the same tokens from one tile of a group to the next. */
 static void groups_of_several_tiles_equal_the_interpreter(void **state) {

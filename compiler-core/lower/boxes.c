@@ -33,6 +33,7 @@ typedef struct fetch {
     /* The parts of index and place that these variables decide. */
     kiln_affine source[KILN_MAP_RANK_MAX], target;
     int64_t outside; /* the rest of the place is a multiple of this; 0: it is 0 */
+    int64_t begin;   /* the target's part at the first point */
     uint32_t point_count;
     point *point;
     int64_t size[KILN_MAP_RANK_MAX]; /* of the box */
@@ -168,7 +169,8 @@ static bool find_forms(fetch *f) {
     kiln_expr index[KILN_MAP_RANK_MAX];
     int64_t any;
     f->rank = from->shape.rank;
-    if (f->rank == 0 || f->rank > KILN_MAP_RANK_MAX || !kiln_layout_is_identity(&from->layout))
+    if (f->rank == 0 || f->rank > KILN_MAP_RANK_MAX || !kiln_layout_is_identity(&from->layout) ||
+        from->role == KILN_ROLE_OUTPUT) /* copy units do not see what threads of the launch write */
         return false;
     for (uint32_t d = 0; d < f->rank; d++) index[d] = kiln_expr_operand(p, s.value, d);
     for (uint32_t d = 0; d < f->rank; d++)
@@ -177,10 +179,17 @@ static bool find_forms(fetch *f) {
            lanes_are_neighbours(f);
 }
 
-/* Runs the fetch. False: it copies nothing or too much, or the first copy is not the box's
+/* Whether there are as many copies as the box has elements. */
+static bool is_full(const fetch *f) {
+    int64_t count = 1;
+    for (uint32_t d = 0; d < f->rank && count <= POINTS_MAX * f->lanes; d++) count *= f->size[d];
+    return f->point_count > 0 && count == f->point_count * f->lanes;
+}
+
+/* Runs the fetch. False: it copies too much, or its copies are no box with the first one at its
  * beginning. */
 static bool find_points(fetch *f) {
-    int64_t count = 1, first = 0;
+    int64_t count = 1;
     for (uint32_t i = 0; i < f->var_count; i++) count *= f->extent[i];
     if (count > POINTS_MAX) return false;
     f->point = KILN_ARENA_ARRAY(f->arena, point, count);
@@ -188,8 +197,8 @@ static bool find_points(fetch *f) {
     do {
         point *x = &f->point[f->point_count];
         if (!runs(f)) continue;
-        if (f->point_count == 0) first = sum_of(f, &f->target);
-        x->place = sum_of(f, &f->target) - first;
+        if (f->point_count == 0) f->begin = sum_of(f, &f->target);
+        x->place = sum_of(f, &f->target) - f->begin;
         for (uint32_t d = 0; d < f->rank; d++) {
             x->at[d] = sum_of(f, &f->source[d]);
             if (x->at[d] < 0 || (f->point_count == 0 && x->at[d] != 0)) return false;
@@ -198,7 +207,7 @@ static bool find_points(fetch *f) {
         }
         f->point_count++;
     } while (next(f));
-    return f->point_count > 0;
+    return is_full(f);
 }
 
 /* ---- boxes ----------------------------------------------------------------------------------- */
@@ -218,12 +227,9 @@ static int64_t place_in_boxes(const fetch *f, const int64_t *at, const kiln_mani
     return (last / row_elements * rows + row) * row_elements + in_row;
 }
 
-/* Whether each copy is what boxes of the map do, and together they are all of the box. */
+/* Whether the copies are what boxes of the map do, each element once. */
 static bool equals_boxes(const fetch *f, const kiln_manifest_map *map) {
-    int64_t count = 1, seen = 0;
-    for (uint32_t d = 0; d < f->rank; d++) count *= f->size[d];
-    if (count != f->point_count * f->lanes) return false;
-    bool *is_seen = KILN_ARENA_ARRAY(f->arena, bool, count);
+    bool *is_seen = KILN_ARENA_ARRAY(f->arena, bool, f->point_count * f->lanes);
     for (uint32_t i = 0; i < f->point_count; i++) {
         const point *x = &f->point[i];
         int64_t number = 0;
@@ -232,9 +238,8 @@ static bool equals_boxes(const fetch *f, const kiln_manifest_map *map) {
             x->place != place_in_boxes(f, x->at, map))
             return false;
         is_seen[number] = true;
-        seen += f->lanes;
     }
-    return seen == count;
+    return true;
 }
 
 /* The map of the source, contiguous dimension first, with rows of so many elements. */
@@ -264,6 +269,7 @@ static bool is_legal(const kiln_manifest_map *m) {
 static int64_t alignment_of(const fetch *f) {
     const int64_t bytes = (int64_t)kiln_dtype_size(f->p->buffer.data[f->to].dtype);
     int64_t all = kiln_gcd(f->outside * bytes, KILN_GROUP_ATOM_BYTES);
+    all = kiln_gcd(f->begin * bytes, all);
     for (uint32_t i = 0; i < f->launch->shared_count; i++)
         if (f->launch->shared[i].buffer == f->to)
             all = kiln_gcd((int64_t)f->launch->shared[i].offset, all);

@@ -145,11 +145,17 @@ static void group_fence(kiln_builder *base) {
 
 /* ---- tokens between units of threads --------------------------------------------------------- */
 
-static void token_place(kiln_builder *base, kiln_ssa pointer, uint32_t arrivals) {
+/* A function of a token and a number. */
+static void call_token(kiln_builder *base, const char *function, kiln_ssa pointer,
+                       uint32_t number) {
     kiln_c_builder *b = (kiln_c_builder *)base;
     kiln_c_effect(
-        b, kiln_arena_printf(b->arena, "token_place(%s, %u);", kiln_c_whole(b, pointer), arrivals),
+        b, kiln_arena_printf(b->arena, "%s(%s, %u);", function, kiln_c_whole(b, pointer), number),
         &pointer, 1);
+}
+
+static void token_place(kiln_builder *b, kiln_ssa pointer, uint32_t arrivals) {
+    call_token(b, "token_place", pointer, arrivals);
 }
 
 static void token_push(kiln_builder *base, kiln_ssa pointer, bool is_producer) {
@@ -174,11 +180,8 @@ static void cluster_sync(kiln_builder *base) {
     kiln_c_effect((kiln_c_builder *)base, "cluster_sync();", NULL, 0);
 }
 
-static void token_push_all(kiln_builder *base, kiln_ssa pointer, uint32_t count) {
-    kiln_c_builder *b = (kiln_c_builder *)base;
-    kiln_c_effect(
-        b, kiln_arena_printf(b->arena, "token_push_all(%s, %u);", kiln_c_whole(b, pointer), count),
-        &pointer, 1);
+static void token_push_all(kiln_builder *b, kiln_ssa pointer, uint32_t groups) {
+    call_token(b, "token_push_all", pointer, groups);
 }
 
 static void unit_registers(kiln_builder *base, uint32_t count, bool more) {
@@ -188,11 +191,8 @@ static void unit_registers(kiln_builder *base, uint32_t count, bool more) {
                   NULL, 0);
 }
 
-static void token_expect(kiln_builder *base, kiln_ssa token, uint32_t bytes) {
-    kiln_c_builder *b = (kiln_c_builder *)base;
-    kiln_c_effect(
-        b, kiln_arena_printf(b->arena, "token_expect(%s, %u);", kiln_c_whole(b, token), bytes),
-        &token, 1);
+static void token_expect(kiln_builder *b, kiln_ssa token, uint32_t bytes) {
+    call_token(b, "token_expect", token, bytes);
 }
 
 static void bulk_copy(kiln_builder *base, kiln_ssa to, kiln_ssa from, uint32_t bytes,

@@ -4,7 +4,6 @@
 
 #include "compiler-core/codegen/codegen.h"
 #include "compiler-core/lower/lower.h"
-#include "tests/support/emulate_block.h"
 #include "tests/support/emulate_box.h"
 #include "tests/support/test.h"
 
@@ -26,6 +25,16 @@ static kiln_status run_launch(emulate_block *e, const kiln_launch *l, const char
     memcpy(launch.grid, l->grid_size, sizeof launch.grid);
     memcpy(launch.block, l->group_size, sizeof launch.block);
     return emulate_block_run(e, &launch);
+}
+
+kiln_status emulate_text(const char *text, const emulate_block_launch *launch, kiln_arena *arena) {
+    char *folder = make_folder(arena);
+    emulate_block *e = NULL;
+    kiln_status st = emulate_block_create(kiln_str_from(text), folder, arena, &e);
+    if (!st) st = emulate_block_run(e, launch);
+    emulate_block_destroy(e);
+    remove_folder(folder);
+    return st;
 }
 
 kiln_status emulate_launch(kiln_str text, const kiln_launch *l, const kiln_tensor *args,

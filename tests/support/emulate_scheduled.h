@@ -6,6 +6,11 @@
 #include "base/tensor.h"
 #include "compiler-core/ir/ir.h"
 #include "compiler-core/lower/launch.h"
+#include "tests/support/emulate_block.h"
+
+/* Compiles CUDA C in a folder of its own and runs one launch of it. Errors of emulate_block.h. */
+KILN_MUST_USE kiln_status emulate_text(const char *text, const emulate_block_launch *launch,
+                                       kiln_arena *arena);
 
 /* Runs CUDA C of one launch, whose entry is run_0, with these arguments. Errors of
  * emulate_block.h. */

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/reference.h"
 #include "tests/support/text_artefact.h"
 #include "tests/unit/rpc-server/fleet.h"
 
@@ -38,25 +37,7 @@ static kiln_msg_blob_ref upload_text(bench *b, const char *body) {
 }
 
 static kiln_msg_blob_ref upload_reference(bench *b) {
-    static float x[TEXT_ARTEFACT_COUNT], w[TEXT_ARTEFACT_COUNT], y[TEXT_ARTEFACT_COUNT],
-        bound[TEXT_ARTEFACT_COUNT];
-    kiln_strbuf bytes = {0};
-    kiln_fill_data(x, KILN_F32, TEXT_ARTEFACT_COUNT, kiln_input_seed(SEED, TEXT_X),
-                   KILN_FILL_UNIFORM);
-    kiln_fill_data(w, KILN_F32, TEXT_ARTEFACT_COUNT, kiln_input_seed(SEED, TEXT_W),
-                   KILN_FILL_UNIFORM);
-    text_artefact_expected(x, w, y);
-    for (uint32_t i = 0; i < TEXT_ARTEFACT_COUNT; i++) bound[i] = 1e-6f;
-    const kiln_reference reference = {
-        .output_count = 1,
-        .output = {{.dtype = KILN_F32,
-                    .shape = {.rank = 1, .dim = {TEXT_ARTEFACT_COUNT}},
-                    .value = y,
-                    .bound = bound}}};
-    kiln_reference_encode(&reference, &bytes);
-    const kiln_msg_blob_ref blob = fleet_upload(&b->fleet, kiln_strbuf_view(&bytes));
-    kiln_strbuf_deinit(&bytes);
-    return blob;
+    return fleet_upload(&b->fleet, text_artefact_reference(SEED, &b->fleet.arena));
 }
 
 static const kiln_msg_trial_result *measure(bench *b, const kiln_msg_blob_ref *artefact,

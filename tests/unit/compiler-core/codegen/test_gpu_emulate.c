@@ -6,18 +6,8 @@
 
 #include "base/dtype.h"
 #include "base/macros.h"
-#include "tests/support/emulate_block.h"
+#include "tests/support/emulate_scheduled.h"
 #include "tests/support/test.h"
-
-static kiln_status run(kiln_arena *arena, const char *text, const emulate_block_launch *launch) {
-    char *folder = make_folder(arena);
-    emulate_block *e = NULL;
-    kiln_status st = emulate_block_create(kiln_str_from(text), folder, arena, &e);
-    if (!st) st = emulate_block_run(e, launch);
-    emulate_block_destroy(e);
-    remove_folder(folder);
-    return st;
-}
 
 /* ---- instructions ---------------------------------------------------------------------------- */
 
@@ -78,7 +68,7 @@ static void check_mma(kiln_arena *arena, const char *text, kiln_dtype dtype, uin
                                    .block = {32, 1, 1},
                                    .arg = {a, b, &c, &d},
                                    .arg_count = 4};
-    expect_ok(run(arena, text, &launch));
+    expect_ok(emulate_text(text, &launch, arena));
     for (uint32_t m = 0; m < M; m++)
         for (uint32_t n = 0; n < N; n++) {
             int32_t sum = number(m * N + n, 3, 0);
@@ -123,7 +113,7 @@ static void ldmatrix_gives_rows_and_columns(void **state) {
     for (uint32_t i = 0; i < 256; i++) m[i] = (uint16_t)(i * 3 + 1);
     emulate_block_launch launch = {
         .entry = "k", .grid = {1, 1, 1}, .block = {32, 1, 1}, .arg = {m, to}, .arg_count = 2};
-    expect_ok(run(*state, text, &launch));
+    expect_ok(emulate_text(text, &launch, *state));
     for (uint32_t i = 0; i < ROWS; i++)
         for (uint32_t lane = 0; lane < 32; lane++) {
             const uint16_t *from = m + want[i].matrix * 64;
@@ -148,7 +138,7 @@ static void shuffles_move_values_between_lanes(void **state) {
     float to[256];
     emulate_block_launch launch = {
         .entry = "k", .grid = {1, 1, 1}, .block = {8, 8, 1}, .arg = {to}, .arg_count = 1};
-    expect_ok(run(*state, text, &launch));
+    expect_ok(emulate_text(text, &launch, *state));
     for (uint32_t t = 0; t < 64; t++) {
         assert_true(to[t] == (float)(t ^ 5));
         assert_true(to[64 + t] == (float)(t % 32 < 16 ? t + 16 : t));
@@ -240,7 +230,8 @@ static uint32_t wrong_of_tile(kiln_arena *arena, const char *definitions) {
                                    .shared_bytes = (size_t)3 * 128 * 40 * 2,
                                    .arg = {a, b, c},
                                    .arg_count = 3};
-    expect_ok(run(arena, kiln_arena_printf(arena, "%s%s", definitions, tile_text), &launch));
+    expect_ok(
+        emulate_text(kiln_arena_printf(arena, "%s%s", definitions, tile_text), &launch, arena));
     for (uint32_t m = 0; m < SIZE; m++)
         for (uint32_t n = 0; n < SIZE; n++) {
             int32_t sum = 0;
@@ -324,7 +315,8 @@ static uint32_t wrong_of_group(kiln_arena *arena, const char *definitions) {
                                    .shared_bytes = (size_t)4 * 8192,
                                    .arg = {a, b, c},
                                    .arg_count = 3};
-    expect_ok(run(arena, kiln_arena_printf(arena, "%s%s", definitions, group_text), &launch));
+    expect_ok(
+        emulate_text(kiln_arena_printf(arena, "%s%s", definitions, group_text), &launch, arena));
     for (uint32_t m = 0; m < ROWS; m++)
         for (uint32_t n = 0; n < ROWS; n++) {
             int32_t sum = 0;
@@ -359,7 +351,7 @@ static void expect_fault(kiln_arena *arena, const char *body, uint32_t threads,
                                          "extern __shared__ __align__(16) float shared[];\n"
                                          "%s\n}\n",
                                          body);
-    expect_error(run(arena, text, &launch), FAILED_PRECONDITION, needle);
+    expect_error(emulate_text(text, &launch, arena), FAILED_PRECONDITION, needle);
 }
 
 static void divergence_is_an_error(void **state) {
@@ -408,11 +400,11 @@ static void shared_memory_begins_as_nan(void **state) {
                                    .shared_bytes = 16,
                                    .arg = {data},
                                    .arg_count = 1};
-    expect_ok(run(*state, text, &launch));
+    expect_ok(emulate_text(text, &launch, *state));
     for (uint32_t i = 0; i < 4; i++) assert_true(isnan(data[i]));
     launch.entry = "other";
-    expect_error(run(*state, text, &launch), NOT_FOUND, "no kernel other");
-    expect_error(run(*state, "no C++", &launch), INVALID_ARGUMENT, "kernel.cc:1");
+    expect_error(emulate_text(text, &launch, *state), NOT_FOUND, "no kernel other");
+    expect_error(emulate_text("no C++", &launch, *state), INVALID_ARGUMENT, "kernel.cc:1");
 }
 
 int main(void) {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/macros.h"
-#include "tests/support/emulate_block.h"
+#include "tests/support/emulate_scheduled.h"
 #include "tests/support/test.h"
 
 enum { PART = 16, STEPS = 5, CLUSTERS = 2, BLOCKS_MAX = 8, WARPS = 2 };
@@ -64,16 +64,6 @@ typedef struct shared_sums {
     float x[CLUSTERS * STEPS * BLOCKS_MAX * PART], y[CLUSTERS * BLOCKS_MAX * BLOCKS_MAX * PART];
 } shared_sums;
 
-static kiln_status run(const char *text, const emulate_block_launch *launch, kiln_arena *arena) {
-    char *folder = make_folder(arena);
-    emulate_block *e = NULL;
-    kiln_status st = emulate_block_create(kiln_str_from(text), folder, arena, &e);
-    if (!st) st = emulate_block_run(e, launch);
-    emulate_block_destroy(e);
-    remove_folder(folder);
-    return st;
-}
-
 static kiln_status run_share(uint32_t blocks, const char *definitions, shared_sums *sums,
                              kiln_arena *arena) {
     for (uint32_t i = 0; i < KILN_ARRAY_COUNT(sums->x); i++) sums->x[i] = (float)(i * 7 % 23);
@@ -85,7 +75,7 @@ static kiln_status run_share(uint32_t blocks, const char *definitions, shared_su
                                          .shared_bytes = 2 * (blocks * 64 + 16),
                                          .arg = {sums->x, sums->y},
                                          .arg_count = 2};
-    return run(
+    return emulate_text(
         kiln_arena_printf(arena, "#define N %u\n%s%s", (unsigned)blocks, definitions, share_text),
         &launch, arena);
 }
@@ -179,7 +169,7 @@ static void blocks_that_leave_early_are_noticed(void **state) {
                                              .shared_bytes = 72,
                                              .arg = {x},
                                              .arg_count = 1};
-        expect_error(run(row[i].text, &launch, *state), FAILED_PRECONDITION, row[i].error);
+        expect_error(emulate_text(row[i].text, &launch, *state), FAILED_PRECONDITION, row[i].error);
     }
 }
 
@@ -196,7 +186,8 @@ static void clusters_that_no_device_runs_are_refused(void **state) {
                                              .shared_bytes = 72,
                                              .arg = {x},
                                              .arg_count = 1};
-        expect_error(run(KERNEL(""), &launch, *state), INVALID_ARGUMENT, "a cluster has up to 8");
+        expect_error(emulate_text(KERNEL(""), &launch, *state), INVALID_ARGUMENT,
+                     "a cluster has up to 8");
     }
 }
 

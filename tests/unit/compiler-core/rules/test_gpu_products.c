@@ -289,56 +289,46 @@ static int64_t cluster_of(const kiln_trace *trace) {
     return trace->instruction[i].decision[1];
 }
 
-#define TURNING_DRAWS 1
-#define CLUSTER_DRAWS 1
-
-/* Producers go on with the same tokens from one tile of a group to the next. */
-static void groups_of_several_tiles_equal_the_interpreter(void **state) {
+/* Draws schedules of a product for warp groups, of one launch, until one is wanted, and checks that
+ * it equals the interpreter. Returns its CUDA C. */
+static const char *first_drawn(bool (*wants)(const kiln_trace *trace), kiln_arena *arena) {
     kiln_program *te =
-        parsed(*state, "program tiles\ninput x: f16[256,192]\ninput w: f16[192,128]\noutput y: "
-                       "f32[256,128]\nblock mul(i:256, j:128 | k:192): y[i, j] sum= f32(x[i, k]) * "
-                       "f32(w[k, j]) init 0.0\n");
-    const kiln_space space = space_of(*state, te, "h200");
+        parsed(arena, "program tiles\ninput x: f16[256,192]\ninput w: f16[192,128]\noutput y: "
+                      "f32[256,128]\nblock mul(i:256, j:128 | k:192): y[i, j] sum= f32(x[i, k]) * "
+                      "f32(w[k, j]) init 0.0\n");
+    const kiln_space space = space_of(arena, te, "h200");
     kiln_rand rand;
-    uint32_t found = 0;
     kiln_rand_init(&rand, 7);
-    for (uint32_t k = 0; k < 200 && found < TURNING_DRAWS; k++) {
+    for (uint32_t k = 0; k < 400; k++) {
         const kiln_sketch *sketch = &space.sketch[k % space.sketch_count];
         kiln_program *scheduled;
         kiln_trace trace;
         if (strstr(sketch->options, "split")) continue; /* two launches */
-        expect_ok(kiln_trace_replay(&sketch->open, te, &rand, *state, &scheduled, &trace));
-        if (!producer_of(&trace) || turns_of(&trace) == 1) continue;
-        found++;
-        const char *text = expect_equal_everywhere(te, scheduled, space.target, *state);
-        expect_contains(text, "wgmma_m64n");
-        expect_contains(text, "token_pop");
+        expect_ok(kiln_trace_replay(&sketch->open, te, &rand, arena, &scheduled, &trace));
+        if (wants(&trace)) return expect_equal_everywhere(te, scheduled, space.target, arena);
     }
-    assert_int_equal(found, TURNING_DRAWS);
+    fail_msg("none is drawn");
+    return NULL;
+}
+
+/* Producers go on with the same tokens from one tile of a group to the next. */
+static bool has_turns(const kiln_trace *trace) {
+    return producer_of(trace) != 0 && turns_of(trace) > 1;
+}
+
+static void groups_of_several_tiles_equal_the_interpreter(void **state) {
+    const char *text = first_drawn(has_turns, *state);
+    expect_contains(text, "wgmma_m64n");
+    expect_contains(text, "token_pop");
 }
 
 /* Rows of a cluster's groups are apart, their columns the same, which are copied once for both. */
+static bool has_boxes_of_clusters(const kiln_trace *trace) {
+    return producer_of(trace) == 2 && cluster_of(trace) == 2;
+}
+
 static void groups_of_a_cluster_copy_for_each_other(void **state) {
-    kiln_program *te =
-        parsed(*state, "program boxes\ninput x: f16[256,192]\ninput w: f16[192,128]\noutput y: "
-                       "f32[256,128]\nblock mul(i:256, j:128 | k:192): y[i, j] sum= f32(x[i, k]) * "
-                       "f32(w[k, j]) init 0.0\n");
-    const kiln_space space = space_of(*state, te, "h200");
-    kiln_rand rand;
-    uint32_t found = 0;
-    kiln_rand_init(&rand, 7);
-    for (uint32_t k = 0; k < 400 && found < CLUSTER_DRAWS; k++) {
-        const kiln_sketch *sketch = &space.sketch[k % space.sketch_count];
-        kiln_program *scheduled;
-        kiln_trace trace;
-        if (strstr(sketch->options, "split")) continue; /* two launches */
-        expect_ok(kiln_trace_replay(&sketch->open, te, &rand, *state, &scheduled, &trace));
-        if (producer_of(&trace) != 2 || cluster_of(&trace) != 2) continue;
-        found++;
-        expect_contains(expect_equal_everywhere(te, scheduled, space.target, *state),
-                        "cp_async_box2_all<3>(");
-    }
-    assert_int_equal(found, CLUSTER_DRAWS);
+    expect_contains(first_drawn(has_boxes_of_clusters, *state), "cp_async_box2_all<3>(");
 }
 
 /* Threads write x across the rows of its copy, so vectors of these may be exchanged. */

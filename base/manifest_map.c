@@ -116,7 +116,7 @@ static kiln_status check_inside(const kiln_manifest_map *map, const kiln_manifes
     return KILN_OK;
 }
 
-kiln_status kiln_manifest_map_check(const kiln_manifest_map *map, const kiln_manifest_arg *arg) {
+kiln_status kiln_manifest_map_check_form(const kiln_manifest_map *map) {
     if (map->dtype == KILN_DTYPE_NONE || map->dtype >= KILN_DTYPE_COUNT)
         return KILN_ERROR(DATA_LOSS, "there is no type %d", (int)map->dtype);
     const uint32_t element_bytes = (uint32_t)kiln_dtype_size(map->dtype);
@@ -125,8 +125,12 @@ kiln_status kiln_manifest_map_check(const kiln_manifest_map *map, const kiln_man
                           KILN_MAP_RANK_MAX);
     kiln_status st = KILN_OK;
     for (uint32_t d = 0; !st && d < map->rank; d++) st = check_dimension(map, d, element_bytes);
-    if (!st) st = check_row(map, element_bytes);
-    return st ? st : check_inside(map, arg, element_bytes);
+    return st ? st : check_row(map, element_bytes);
+}
+
+kiln_status kiln_manifest_map_check(const kiln_manifest_map *map, const kiln_manifest_arg *arg) {
+    kiln_status st = kiln_manifest_map_check_form(map);
+    return st ? st : check_inside(map, arg, (uint32_t)kiln_dtype_size(map->dtype));
 }
 
 void kiln_manifest_map_print(const kiln_manifest_map *map, kiln_strbuf *out) {

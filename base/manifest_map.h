@@ -13,9 +13,12 @@ void kiln_manifest_map_write(const kiln_manifest_map *map, kiln_strbuf *out);
  */
 KILN_MUST_USE kiln_status kiln_manifest_map_read(kiln_mpack_reader *r, kiln_manifest_map *out_map);
 
-/* Checks what cuTensorMapEncodeTiled demands of offset, sizes, strides and boxes, and that all
- * elements of the map are inside of `arg`, the argument that it describes. `map->arg` is not looked
- * at.
+/* Checks what cuTensorMapEncodeTiled demands of type, sizes, strides and boxes.
+ *
+ * DATA_LOSS  the note names the dimension and the value */
+KILN_MUST_USE kiln_status kiln_manifest_map_check_form(const kiln_manifest_map *map);
+/* The same, and that all elements of the map are inside of `arg`, the argument that it describes.
+ * `map->arg` is not looked at.
  *
  * DATA_LOSS  the note names the dimension and the value */
 KILN_MUST_USE kiln_status kiln_manifest_map_check(const kiln_manifest_map *map,

@@ -3,13 +3,13 @@
 #include "base/check.h"
 #include "base/integer.h"
 #include "base/macros.h"
+#include "base/manifest_map.h"
 #include "compiler-core/ir/affine.h"
 #include "compiler-core/ir/device.h"
 #include "compiler-core/ir/intrinsic.h"
 
 #define VARS_MAX 16
 #define POINTS_MAX (1 << 16)
-#define STRIDE_BYTES 16 /* of a map's dimensions and of its rows */
 #define PLACE_BYTES 128 /* of a box in shared memory */
 
 /* Where one copy of a fetch reads and writes, relative to the box's beginning. */
@@ -256,12 +256,10 @@ static void fill_map(const fetch *f, int64_t row_elements, bool is_permuted, kil
     }
 }
 
-/* Whether a copy unit takes it (CUDA driver API, cuTensorMapEncodeTiled). */
 static bool is_legal(const kiln_manifest_map *m) {
-    bool legal = m->box[0] * m->stride_bytes[0] % STRIDE_BYTES == 0;
-    for (uint32_t i = 0; i < m->rank; i++)
-        legal &=
-            m->box[i] <= KILN_MAP_BOX_MAX && (i == 0 || m->stride_bytes[i] % STRIDE_BYTES == 0);
+    kiln_status st = kiln_manifest_map_check_form(m);
+    const bool legal = !st;
+    kiln_status_free(st);
     return legal;
 }
 

@@ -142,3 +142,14 @@ void served_expect(served *f, kiln_outcome outcome, kiln_blame blame, const char
                  kiln_outcome_name((kiln_outcome)f->result.outcome), f->text);
     assert_int_equal(f->result.blame, blame);
 }
+
+void served_run_golden(served *f, const char *target, kiln_golden *out_golden) {
+    kiln_target parsed;
+    expect_ok(kiln_target_parse(kiln_str_from(target), &f->arena, &parsed));
+    expect_ok(kiln_golden_open(kiln_arena_printf(&f->arena, "%s/golden", f->folder), &parsed,
+                               &f->arena, out_golden));
+    const kiln_msg_trial trial = kiln_golden_trial();
+    served_run(f, &trial, out_golden->artefact, out_golden->reference);
+    served_expect(f, KILN_OUTCOME_OK, KILN_BLAME_NONE, "");
+    assert_null(kiln_golden_judge(out_golden, &f->result, &f->arena));
+}

@@ -4,6 +4,7 @@
 #ifndef KILN_TESTS_UNIT_RPC_SERVER_SERVED_H
 #define KILN_TESTS_UNIT_RPC_SERVER_SERVED_H
 
+#include "rpc-server/golden.h"
 #include "rpc-server/supervisor.h"
 #include "tests/support/test.h"
 
@@ -32,6 +33,9 @@ void served_run(served *f, const kiln_msg_trial *trial, const char *artefact,
                 const char *reference);
 /* How it ended: with that outcome, and that in its text. */
 void served_expect(served *f, kiln_outcome outcome, kiln_blame blame, const char *text);
+
+/* Runs the golden kernel of the target's payload, which must be right. */
+void served_run_golden(served *f, const char *target, kiln_golden *out_golden);
 
 /* Children of the helper that are alive or not yet reaped. */
 uint32_t served_children(served *f);

@@ -6,7 +6,6 @@
 
 #include "base/file.h"
 #include "rpc-server/find_device.h"
-#include "rpc-server/golden.h"
 #include "tests/support/text_artefact.h"
 #include "tests/unit/rpc-server/served.h"
 
@@ -248,17 +247,10 @@ static void code_for_a_larger_device_names_the_limit(void **state) {
 
 static void the_golden_kernel_of_the_payload_passes(void **state) {
     served *f = *state;
-    kiln_target target;
     kiln_golden golden;
     if (!the_target) skip_because("no OpenCL device: install pocl-opencl-icd");
-    expect_ok(kiln_target_parse(kiln_str_from(the_target), &f->arena, &target));
-    expect_ok(kiln_golden_open(kiln_arena_printf(&f->arena, "%s/golden", f->folder), &target,
-                               &f->arena, &golden));
-    const kiln_msg_trial trial = kiln_golden_trial();
-    served_run(f, &trial, golden.artefact, golden.reference);
-    served_expect(f, KILN_OUTCOME_OK, KILN_BLAME_NONE, "");
+    served_run_golden(f, the_target, &golden);
     assert_true(f->result.checked && !golden.is_timed);
-    assert_null(kiln_golden_judge(&golden, &f->result, &f->arena));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

@@ -9,7 +9,6 @@
 #include "base/opt.h"
 #include "base/proc.h"
 #include "rpc-server/find_device.h"
-#include "rpc-server/golden.h"
 #include "tests/support/text_artefact.h"
 #include "tests/unit/rpc-server/served.h"
 
@@ -190,16 +189,9 @@ static void run_hastily(served *f, const hostile *h) {
 
 static void the_golden_kernel_of_the_payload_passes(void **state) {
     served *f = *state;
-    kiln_target target;
     kiln_golden golden;
     if (!the_target) skip_because("no CUDA device: install NVIDIA's driver beside a GPU of it");
-    expect_ok(kiln_target_parse(kiln_str_from(the_target), &f->arena, &target));
-    expect_ok(kiln_golden_open(kiln_arena_printf(&f->arena, "%s/golden", f->folder), &target,
-                               &f->arena, &golden));
-    const kiln_msg_trial trial = kiln_golden_trial();
-    served_run(f, &trial, golden.artefact, golden.reference);
-    served_expect(f, KILN_OUTCOME_OK, KILN_BLAME_NONE, "");
-    assert_null(kiln_golden_judge(&golden, &f->result, &f->arena));
+    served_run_golden(f, the_target, &golden);
 }
 
 static void one_child_measures_text_after_text(void **state) {
